@@ -1,0 +1,133 @@
+"""What a rescale costs: ratios measured side by side in one run, on one thread.
+
+    python benchmarks/rescale.py
+
+Every pair is timed in alternation and the median of the ratios is printed, so a slow moment of the machine hits both sides.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+import swr
+
+
+def vgg16(classes: int = 1000, hidden: int = 4096, spatial: int = 7) -> nn.Sequential:
+    """VGG-16 with 138 M parameters (ImageNet head), 135 M of them in 16 weight matrices and biases at 10 classes."""
+    layers: list[nn.Module] = []
+    channels = 3
+    for width in (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0):
+        if width:
+            layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()]
+            channels = width
+        else:
+            layers.append(nn.MaxPool2d(2))
+    layers += [nn.Flatten(), nn.Linear(512 * spatial**2, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(hidden, classes))
+
+
+def mlp() -> nn.Sequential:
+    """784-100-100-10, the paper's MLP."""
+    return nn.Sequential(nn.Linear(784, 100), nn.ReLU(), nn.Linear(100, 100), nn.ReLU(), nn.Linear(100, 10))
+
+
+def side_by_side(candidates: dict[str, Callable[[], object]], repeats: int, inner: int) -> dict[str, list[float]]:
+    """Seconds per call, each candidate timed once in every round, in turn."""
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(3):
+        for call in candidates.values():
+            call()
+    for _ in range(repeats):
+        for name, call in candidates.items():
+            start = time.perf_counter()
+            for _ in range(inner):
+                call()
+            times[name].append((time.perf_counter() - start) / inner)
+    return times
+
+
+def ratio(times: dict[str, list[float]], above: str, below: str) -> float:
+    return statistics.median(a / b for a, b in zip(times[above], times[below], strict=True))
+
+
+def large() -> list[tuple[str, str, float, str]]:
+    model = vgg16(classes=10)
+    rescaler = swr.SoftWeightRescaling(model, torch.randn(1, 3, 224, 224), coefficient=1e-3)
+    for p in model.parameters():
+        p.grad = torch.randn_like(p) * 1e-3
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+    optimizer.step()
+    source = [p.detach() for p in model.parameters()]
+    target = [torch.empty_like(p) for p in source]
+    times = side_by_side(
+        {
+            "rescale": rescaler.step,
+            "memcpy": lambda: torch._foreach_copy_(target, source),
+            "fused Adam": optimizer.step,
+        },
+        repeats=15,
+        inner=1,
+    )
+    size = f"VGG-16, {sum(p.numel() for p in source) / 1e6:.0f} M parameters"
+    state = 8 * (len(rescaler.state_dict()["anchors"]) + len(rescaler.state_dict()["pending"]))
+    full = sum(p.numel() * p.element_size() for p in source)
+    print(f"{size}: rescale {statistics.median(times['rescale']) * 1e3:.1f} ms")
+    print(f"state kept: SWR {state} bytes ({state // len(source)} a parameter tensor), L2 Init {full / 1e6:.0f} MB\n")
+    return [
+        (size, "rescale / memcpy", ratio(times, "rescale", "memcpy"), "<= 1.25"),
+        (size, "rescale / fused Adam step", ratio(times, "rescale", "fused Adam"), "<= 0.75"),
+    ]
+
+
+def small() -> list[tuple[str, str, float, str]]:
+    inputs, labels = torch.randn(256, 784), torch.randint(10, (256,))
+
+    def training(kind: str) -> Callable[[], None]:
+        torch.manual_seed(0)
+        model = mlp()
+        optimizer = torch.optim.Adam(model.parameters(), fused=True)
+        parameters = list(model.parameters())
+        initial = [p.detach().clone() for p in parameters]
+        if kind == "SWR":
+            swr.SoftWeightRescaling(model, inputs, coefficient=1e-3).attach(optimizer)
+
+        def step() -> None:
+            loss = nn.functional.cross_entropy(model(inputs), labels)
+            if kind == "L2":
+                loss = loss + 0.5e-3 * sum(p.square().sum() for p in parameters)
+            elif kind == "L2 Init":
+                loss = loss + 0.5e-3 * sum((p - p0).square().sum() for p, p0 in zip(parameters, initial, strict=True))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+        return step
+
+    times = side_by_side({kind: training(kind) for kind in ("vanilla", "SWR", "L2", "L2 Init")}, repeats=60, inner=20)
+    size = "MLP 784-100-100-10, batch 256"
+    for kind, seconds in times.items():
+        print(f"{size}, {kind}: {statistics.median(seconds) * 1e6:.0f} us a step")
+    print()
+    return [
+        (size, "step with SWR / without", ratio(times, "SWR", "vanilla"), "<= 1.05"),
+        (size, "step with SWR / with L2", ratio(times, "SWR", "L2"), "< 1"),
+        (size, "step with SWR / with L2 Init", ratio(times, "SWR", "L2 Init"), "< 1"),
+    ]
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    rows = small() + large()
+    width = max(len(row[0]) for row in rows), max(len(row[1]) for row in rows)
+    print(f"{'network':<{width[0]}}  {'cost':<{width[1]}}  ratio  bound")
+    for network, cost, value, bound in rows:
+        print(f"{network:<{width[0]}}  {cost:<{width[1]}}  {value:5.3f}  {bound}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""ScalePlan: the equations of a network solved once, as data keyed by parameter name.
+
+All demands together are one homogeneous linear system A θ = 0. SWR asks for targets t_w on the weights; the plan is
+the closest admissible answer,
+
+    θ = P t,   P = the projection onto { θ : A θ = 0 } in least squares over the weights.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from swr.algebra.describe import table
+from swr.algebra.flow import Flow, follow
+from swr.algebra.forms import ZERO, Equation, Form
+from swr.algebra.graph import trace
+from swr.algebra.rules import lookup
+from swr.algebra.solve import Solution, solve
+from swr.algebra.verify import deviation
+from swr.errors import ModelError, OptionError, PlanError
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class ScalePlan:
+    """Which parameters of a network may be scaled, and how the others follow.
+
+    Multiplying the weights by exp(P t) and everything else as the plan says multiplies the network's output by one
+    constant, for any targets t.
+
+    >>> net = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    >>> plan = analyze(net, torch.randn(5, 4))
+    >>> plan.free, plan.followers
+    (('0.weight', '2.weight'), ('0.bias', '2.bias'))
+
+    shapes: every parameter of the model and its shape; a plan fits models with the same ones.
+    weights: the parameters that multiply, in order; targets are given for these.
+    followers: the parameters that are only ever added.
+    frozen: the parameters that were constants (``requires_grad=False``).
+    equations: what must hold, and why.
+    statistics: running statistics of normalisation layers, each with its form.
+    output: the form of the network's output, log C.
+    """
+
+    shapes: Mapping[str, tuple[int, ...]]
+    weights: tuple[str, ...]
+    followers: tuple[str, ...]
+    frozen: tuple[str, ...]
+    equations: tuple[Equation, ...]
+    statistics: Mapping[str, Form]
+    output: Form
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """Weights that take any scaler."""
+        return self._kind("free")
+
+    @property
+    def coupled(self) -> tuple[str, ...]:
+        """Weights whose scalers depend on each other."""
+        return self._kind("coupled")
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """Weights that cannot be scaled at all."""
+        return self._kind("held")
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Parameters that the traced computation never reads; they are left alone."""
+        used = {*self.weights, *self.followers, *self.frozen}
+        return tuple(name for name in self.shapes if name not in used)
+
+    @cached_property
+    def solution(self) -> Solution:
+        """The projection, computed once."""
+        return solve(self.weights, self.followers, self.equations)
+
+    def matrix(self, names: tuple[str, ...]) -> Tensor:
+        """Rows of θ = P t for parameters or running statistics, one column per weight, float64."""
+        forms = [self.statistics[n] if n in self.statistics else Form.of(n) for n in names]
+        return (
+            torch.stack([self.solution.row(form) for form in forms])
+            if forms
+            else torch.zeros(0, len(self.weights), dtype=torch.float64)
+        )
+
+    @property
+    def scaled(self) -> tuple[str, ...]:
+        """Every parameter and running statistic that a rescale can touch."""
+        names = (*self.weights, *self.followers, *self.statistics)
+        return tuple(name for name, row in zip(names, self.matrix(names), strict=True) if row.any())
+
+    @property
+    def output_row(self) -> Tensor:
+        """The row of log C = output · P t."""
+        return self.solution.row(self.output)
+
+    def keeping_output(self) -> ScalePlan:
+        """The same plan with C = 1: the function itself, not only its direction, is kept."""
+        kept = Equation(self.output, "the output keeps its scale")
+        return self if kept in self.equations else replace(self, equations=(*self.equations, kept))
+
+    def check(self, model: nn.Module) -> None:
+        """Raise :class:`~swr.PlanError` unless the plan belongs to this model."""
+        shapes = {name: tuple(p.shape) for name, p in model.named_parameters()}
+        if shapes == dict(self.shapes):
+            return
+        missing = [n for n in self.shapes if n not in shapes]
+        extra = [n for n in shapes if n not in self.shapes]
+        other = [n for n in shapes if n in self.shapes and shapes[n] != tuple(self.shapes[n])]
+        found = "; ".join(
+            f"{label}: {', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
+            for label, names in (
+                ("missing in the model", missing),
+                ("unknown to the plan", extra),
+                ("of another shape", other),
+            )
+            if names
+        )
+        raise PlanError(f"the plan belongs to another model ({found}); analyse this one with swr.analyze.")
+
+    def verify(
+        self, model: nn.Module, example_inputs: Any = (), kwargs: Mapping[str, Any] | None = None, *, seed: int = 0
+    ) -> float:
+        """Rescale a copy at random and measure how far its function is from proportional.
+
+            max over outputs of  ‖f_θ'(x) − C f_θ(x)‖_∞ / ‖C f_θ(x)‖_∞
+
+        Model and inputs are copied to float64; the model itself is not changed.
+
+        example_inputs, kwargs: as in :func:`analyze`.
+        seed: of the scalers, exp(U(−0.7, 0.7)), and of the model's own randomness.
+        """
+        return deviation(self, model, as_args(example_inputs), dict(kwargs or {}), seed)
+
+    def describe(self) -> str:
+        """A text table: every parameter, free / coupled / held / follows, and why."""
+        return table(self)
+
+    def to_json(self) -> str:
+        """The plan as text; :meth:`from_json` reads it back."""
+        return json.dumps(
+            {
+                "version": _VERSION,
+                "shapes": {name: list(shape) for name, shape in self.shapes.items()},
+                "weights": self.weights,
+                "followers": self.followers,
+                "frozen": self.frozen,
+                "equations": [[e.form.terms, e.reason] for e in self.equations],
+                "statistics": {name: form.terms for name, form in self.statistics.items()},
+                "output": self.output.terms,
+            },
+            ensure_ascii=False,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> ScalePlan:
+        """Read a plan written by :meth:`to_json`."""
+        try:
+            data = json.loads(text)
+            if data["version"] != _VERSION:
+                raise PlanError(
+                    f"the plan has format {data['version']}, this version reads {_VERSION}; analyse the model again."
+                )
+            return cls(
+                shapes={name: tuple(shape) for name, shape in data["shapes"].items()},
+                weights=tuple(data["weights"]),
+                followers=tuple(data["followers"]),
+                frozen=tuple(data["frozen"]),
+                equations=tuple(Equation(Form(form), reason) for form, reason in data["equations"]),
+                statistics={name: Form(form) for name, form in data["statistics"].items()},
+                output=Form(data["output"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise PlanError(f"this is not the text of a plan ({error!r}); write one with plan.to_json().") from error
+
+    def _kind(self, kind: str) -> tuple[str, ...]:
+        return tuple(name for name in self.weights if self.solution.kind(name) == kind)
+
+
+def analyze(
+    model: nn.Module,
+    example_inputs: Any = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    inhomogeneous: str = "hold",
+) -> ScalePlan:
+    """Find out how the parameters of a model may be scaled without changing its function but for one constant.
+
+    The model is traced once, in the mode it is in (train or eval), without being run or changed.
+
+    >>> plan = analyze(nn.Linear(3, 2), torch.randn(1, 3))
+    >>> plan.free
+    ('weight',)
+
+    model: a plain model, before it is wrapped (DDP, FSDP, torch.compile).
+    example_inputs: a tensor, or a tuple of positional inputs.
+    kwargs: keyword inputs.
+    inhomogeneous: "hold" the scale before gelu and friends; "pass" treats them as homogeneous, which is approximate;
+        "raise" refuses models with an operator that restricts the scales.
+    """
+    if inhomogeneous not in ("hold", "pass", "raise"):
+        raise OptionError(f'inhomogeneous must be "hold", "pass" or "raise", found {inhomogeneous!r}.')
+    traced = trace(model, as_args(example_inputs), kwargs)
+    flow = Flow(inhomogeneous)
+    frozen = {name: p.detach() for name, p in model.named_parameters() if not p.requires_grad}
+    output = follow(traced, flow, lookup, frozen=frozen, buffers=dict(model.named_buffers()))
+    if inhomogeneous == "raise" and flow.restricting:
+        places = list(dict.fromkeys(flow.restricting))
+        more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+        raise ModelError(
+            f"not homogeneous: {', '.join(places[:3])}{more}; "
+            'inhomogeneous="hold" keeps the scale of their inputs, "pass" ignores the difference.'
+        )
+    return plan_of(model, flow, output)
+
+
+def plan_of(model: nn.Module, flow: Flow, output: Form | None) -> ScalePlan:
+    """What a flow has collected, as a plan of the model."""
+    parameters = dict(model.named_parameters())
+    frozen = tuple(name for name, p in parameters.items() if not p.requires_grad)
+    return ScalePlan(
+        shapes={name: tuple(p.shape) for name, p in parameters.items()},
+        weights=tuple(n for n in parameters if n in flow.weights),
+        followers=tuple(n for n in parameters if n in flow.seen and n not in flow.weights),
+        frozen=frozen,
+        equations=tuple(dict.fromkeys(flow.equations)),
+        statistics={name: form for name, form in flow.statistics.items() if not form.is_zero},
+        output=ZERO if output is None else output,
+    )
+
+
+def as_args(example_inputs: Any) -> tuple[Any, ...]:
+    """Positional inputs: a tuple or list as it is, anything else alone."""
+    return tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)

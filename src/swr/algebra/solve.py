@@ -1,0 +1,110 @@
+"""Solve A θ = 0 for the followers, and project onto what is left over the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from swr.algebra.forms import Equation, Form
+
+_TOLERANCE = 1e-9  # of singular values and of matrix entries; forms have small rational coefficients
+
+
+@dataclass(frozen=True)
+class Solution:
+    """θ = P t over the weights, and every other parameter as a form in them.
+
+    weights: names, in the order of the columns.
+    projection: P, float64, symmetric; the identity for a feed-forward network.
+    follows: follower -> its form in the weights.
+    constraints: what is demanded of the weights alone.
+    """
+
+    weights: tuple[str, ...]
+    projection: Tensor
+    follows: dict[str, Form]
+    constraints: tuple[Equation, ...]
+
+    def in_weights(self, form: Form) -> Form:
+        """The same form with every follower expressed through the weights."""
+        return substitute(form, self.follows)
+
+    def row(self, form: Form) -> Tensor:
+        """The row r with form(θ) = r · t."""
+        index = {name: i for i, name in enumerate(self.weights)}
+        coefficients = torch.zeros(len(self.weights), dtype=torch.float64)
+        for name, k in self.in_weights(form):
+            coefficients[index[name]] = k
+        return _snap(coefficients @ self.projection)
+
+    def kind(self, weight: str) -> str:
+        """free, coupled or held."""
+        i = self.weights.index(weight)
+        row = self.projection[i]
+        if not row.any():
+            return "held"
+        return "free" if row[i] == 1 and row.count_nonzero() == 1 else "coupled"
+
+    def partners(self, weight: str) -> tuple[str, ...]:
+        """The other weights on which this one's scaler depends."""
+        row = self.projection[self.weights.index(weight)]
+        return tuple(n for n, k in zip(self.weights, row, strict=True) if k != 0 and n != weight)
+
+
+def solve(weights: Sequence[str], followers: Sequence[str], equations: Sequence[Equation]) -> Solution:
+    """Express the followers through the weights, then project.
+
+    With B the equations that are left among the weights alone and V an orthonormal basis of its rows,
+    P = I − V Vᵀ. A follower that nothing determines keeps its scale.
+    """
+    free = set(followers)
+    follows: dict[str, Form] = {}
+    left: list[Equation] = []
+    for equation in equations:
+        form = substitute(equation.form, follows)
+        pivot = max((n for n, _ in form if n in free), key=lambda n: abs(form.terms[n]), default=None)
+        if pivot is None:
+            left.append(equation)
+            continue
+        solved = {pivot: Form({n: -k / form.terms[pivot] for n, k in form if n != pivot})}
+        follows = {n: substitute(f, solved) if pivot in f.terms else f for n, f in follows.items()} | solved
+        free.discard(pivot)
+    undetermined = {name: Form() for name in free}
+    follows = {name: substitute(form, undetermined) for name, form in follows.items()} | undetermined
+    constraints = [Equation(substitute(e.form, follows), e.reason) for e in left]
+    constraints = [e for e in constraints if not e.form.is_zero]
+    return Solution(tuple(weights), _projection(weights, constraints), follows, tuple(constraints))
+
+
+def _projection(weights: Sequence[str], constraints: Sequence[Equation]) -> Tensor:
+    identity = torch.eye(len(weights), dtype=torch.float64)
+    if not constraints:
+        return identity
+    index = {name: i for i, name in enumerate(weights)}
+    rows = torch.zeros(len(constraints), len(weights), dtype=torch.float64)
+    for i, equation in enumerate(constraints):
+        for name, k in equation.form:
+            rows[i, index[name]] = k
+    rows = torch.unique(rows / rows.norm(dim=1, keepdim=True), dim=0)
+    _, singular, basis = torch.linalg.svd(rows, full_matrices=False)
+    basis = basis[singular > _TOLERANCE * singular[0]]
+    return _snap(identity - basis.T @ basis)
+
+
+def substitute(form: Form, known: Mapping[str, Form]) -> Form:
+    """Replace each name by its form, where one is known; what cancels but for rounding is dropped."""
+    if not any(name in known for name, _ in form):
+        return form
+    total = Form()
+    for name, k in form:
+        total = total + (known[name] * k if name in known else Form({name: k}))
+    return Form({name: k for name, k in total if abs(k) > _TOLERANCE})
+
+
+def _snap(tensor: Tensor) -> Tensor:
+    """Rounding noise of the factorisation must not turn a free weight into a coupled one."""
+    nearest = tensor.round()
+    return torch.where((tensor - nearest).abs() < _TOLERANCE, nearest, tensor)

@@ -1,0 +1,38 @@
+"""Frobenius norms of many tensors: accurate, few passes, no host synchronisation.
+
+A single float32 accumulator loses up to 1e-2 of a large norm on a CPU. The norms of the rows, then the norm of those,
+are right to about 1e-7 at the same speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+_SMALL = 1 << 14  # entries up to which one float32 accumulator is right to 1e-7
+
+
+def frobenius_norms(tensors: Sequence[Tensor]) -> Tensor:
+    """‖W_l‖ for every tensor, as one float64 vector on the first tensor's device.
+
+    >>> frobenius_norms([torch.tensor([[3.0, 4.0]]), torch.zeros(2)])
+    tensor([5., 0.], dtype=torch.float64)
+    """
+    norms = torch._foreach_norm([_compact(t) for t in tensors])
+    device = norms[0].device
+    if any(n.device != device for n in norms):
+        norms = tuple(n.to(device, non_blocking=True) for n in norms)
+    return torch.stack(norms).double()
+
+
+def _compact(tensor: Tensor) -> Tensor:
+    """A tensor of the same norm, small enough and precise enough for one accumulator."""
+    if tensor.dtype.itemsize >= 4 and tensor.numel() <= _SMALL:
+        return tensor
+    if tensor.ndim <= 1:
+        whole: Tensor = torch.linalg.vector_norm(tensor, dtype=torch.float64)
+        return whole
+    accumulate = torch.promote_types(tensor.dtype, torch.float32)
+    return _compact(torch.linalg.vector_norm(tensor, dim=tuple(range(1, tensor.ndim)), dtype=accumulate))

@@ -1,0 +1,139 @@
+"""Single rules, user rules, and what happens without one."""
+
+import pytest
+import torch
+from torch import nn
+
+import swr
+from swr.algebra.rules import _RULES
+
+
+class Between(nn.Module):
+    """fc1, an operator, fc2."""
+
+    def __init__(self, operator):
+        super().__init__()
+        self.fc1, self.fc2, self.operator = nn.Linear(4, 4), nn.Linear(4, 4), operator
+
+    def forward(self, x):
+        return self.fc2(self.operator(self.fc1(x)))
+
+
+def role(operator, **options):
+    model = Between(operator).double()
+    with torch.no_grad():
+        model.fc1.bias.copy_(torch.randn(4))
+    x = torch.randn(3, 4, dtype=torch.float64)
+    plan = swr.analyze(model, x, **options)
+    assert options or plan.verify(model, x) < 1e-6
+    return plan.solution.kind("fc1.weight")
+
+
+HOMOGENEOUS = {
+    "clamp at zero": lambda x: x.clamp(min=0),
+    "guarded division": lambda x: x / (x.abs().mean() + 1e-8),
+    "guarded clamp": lambda x: x / x.norm().clamp_min(1e-12),
+    "guarded root": lambda x: x * torch.rsqrt(x.square().mean() + 1e-30),
+    "square root of a square": lambda x: (x**2).sqrt(),
+    "reciprocal": lambda x: x * x * (1 / (x.abs() + 1e-20)),
+    "sum of two uses": lambda x: x + 2 * x.relu(),
+    "where on sign": lambda x: torch.where(x > 0, x, 0.1 * x),
+    "masked fill with zero": lambda x: x.masked_fill(x < 0, 0.0),
+    "padding with zeros": lambda x: nn.functional.pad(x, (1, 1))[:, 1:-1],
+    "topk": lambda x: x.topk(4).values,
+    "sort": lambda x: x.sort().values,
+    "std": lambda x: x - x.std(),
+    "variance": lambda x: x * x.var() / (x.square().mean() + 1e-30),
+    "zeros like": lambda x: torch.maximum(x, torch.zeros_like(x)),
+    "einsum with a constant": lambda x: torch.einsum("bi,ij->bj", x, torch.eye(4, dtype=x.dtype)),
+    "in-place write": lambda x: x.clone().index_fill_(1, torch.tensor([0]), 0.0),
+    "max with itself": lambda x: torch.maximum(x, -x),
+    "cumulative sum": lambda x: x.cumsum(1),
+    "sorted comparison": lambda x: x * (x > x.mean()),
+}
+INHOMOGENEOUS = {
+    "added one": lambda x: x + 1,
+    "gelu": nn.functional.gelu,
+    "silu": nn.functional.silu,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "softmax": lambda x: x.softmax(-1),
+    "exp": torch.exp,
+    "relu6": nn.functional.relu6,
+    "clamp at one": lambda x: x.clamp(max=1),
+    "threshold": lambda x: nn.functional.threshold(x, 0.1, 0.0),
+    "comparison with a half": lambda x: x * (x > 0.5),
+    "masked fill with one": lambda x: x.masked_fill(x < 0, 1.0),
+    "padding with ones": lambda x: nn.functional.pad(x, (1, 1), value=1.0)[:, 1:-1],
+    "power of two": lambda x: 2**x,
+    "rounding": torch.round,
+    "logarithm": lambda x: x.abs().log1p(),
+}
+
+
+@pytest.mark.parametrize("name", HOMOGENEOUS)
+def test_homogeneous_operators_leave_the_weight_before_them_free(name):
+    assert role(HOMOGENEOUS[name]) == "free"
+
+
+@pytest.mark.parametrize("name", INHOMOGENEOUS)
+def test_other_operators_hold_the_weight_before_them(name):
+    assert role(INHOMOGENEOUS[name]) == "held"
+
+
+@pytest.mark.parametrize("operator", [nn.functional.gelu, nn.functional.silu, torch.tanh, nn.functional.relu6])
+def test_pass_treats_gelu_and_friends_as_homogeneous(operator):
+    assert role(operator, inhomogeneous="pass") == "free"
+
+
+@torch.library.custom_op("swrtests::triple", mutates_args=())
+def triple(x: torch.Tensor) -> torch.Tensor:
+    return 3 * x
+
+
+@triple.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+def test_an_unknown_operator_holds_until_the_user_teaches_it():
+    assert role(lambda x: triple(x)) == "held"
+
+    @swr.rule(torch.ops.swrtests.triple.default)
+    def _(flow, x):
+        return flow.same(x)
+
+    try:
+        assert role(lambda x: triple(x)) == "free"
+    finally:
+        del _RULES[str(torch.ops.swrtests.triple.default)]
+
+
+class Reads(nn.Module):
+    """A custom running mean: zero now, not later."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x):
+        return self.fc(x) - self.mean
+
+
+def test_a_buffer_of_zeros_is_not_trusted_to_stay_zero():
+    assert swr.analyze(Reads(), torch.ones(2, 4)).held == ("fc.weight",)
+
+
+def test_a_running_statistic_that_something_else_reads_is_not_scaled():
+    class Peeks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.bn = nn.Linear(4, 4), nn.BatchNorm1d(4)
+
+        def forward(self, x):
+            return self.bn(self.fc(x)) * self.bn.running_var
+
+    plan = swr.analyze(Peeks().eval(), torch.randn(3, 4))
+    assert plan.held == ("fc.weight",)
+    assert plan.free == ("bn.weight",)
