@@ -53,5 +53,5 @@ def test_the_imbalance_of_two_layers_never_grows_under_a_rescale(w0, v0, w, v, c
         second.fill_(v)
     rescaler.step()
     before = abs(v / w - v0 / w0)
-    after = abs(float(second) / float(first) - v0 / w0)
+    after = abs(second.item() / first.item() - v0 / w0)
     assert after <= before * (1 + 1e-9) + 1e-9 * (v / w + v0 / w0)

@@ -6,12 +6,13 @@ are right to about 1e-7 at the same speed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-_SMALL = 1 << 14  # entries up to which one float32 accumulator is right to 1e-7
+# Entries up to which one float32 accumulator is right to 1e-6: of any tensor, and of a contiguous one of both signs.
+_SMALL, _CONTIGUOUS = 1 << 13, 100_000
 
 
 def frobenius_norms(tensors: Sequence[Tensor]) -> Tensor:
@@ -24,12 +25,30 @@ def frobenius_norms(tensors: Sequence[Tensor]) -> Tensor:
     device = norms[0].device
     if any(n.device != device for n in norms):
         norms = tuple(n.to(device, non_blocking=True) for n in norms)
-    return torch.stack(norms).double()
+    return torch.stack(norms).to(torch.float64)
+
+
+def norms_of(tensors: Sequence[Tensor]) -> Callable[[], list[float]]:
+    """A function that measures ‖W_l‖ of these CPU tensors as Python floats, with the choices made once.
+
+    >>> norms_of([torch.tensor([[3.0, 4.0]]), torch.zeros(2)])()
+    [5.0, 0.0]
+    """
+    parts = list(tensors)
+    large = [(i, t) for i, t in enumerate(parts) if _compact(t) is not t]
+
+    def measure() -> list[float]:
+        for i, t in large:
+            parts[i] = _compact(t)
+        return [n.item() for n in torch._foreach_norm(parts)]
+
+    return measure
 
 
 def _compact(tensor: Tensor) -> Tensor:
     """A tensor of the same norm, small enough and precise enough for one accumulator."""
-    if tensor.dtype.itemsize >= 4 and tensor.numel() <= _SMALL:
+    size, wide = tensor.numel(), tensor.dtype.itemsize >= 4
+    if wide and (size <= _SMALL or (size <= _CONTIGUOUS and tensor.ndim > 1 and tensor.is_contiguous())):
         return tensor
     if tensor.ndim <= 1:
         whole: Tensor = torch.linalg.vector_norm(tensor, dtype=torch.float64)

@@ -17,6 +17,7 @@ from swr.algebra.plan import ScalePlan, analyze
 from swr.errors import AttachError, OptionError, PlanError, StateError
 from swr.hooks import Handle, group_of, unwrapped
 from swr.norms import frobenius_norms
+from swr.scaling import OnDevice, OnHost
 
 _LR_DECAY = ("ignore", "rebase", "follow")
 
@@ -51,16 +52,6 @@ def rescale(model: nn.Module, plan: ScalePlan, scalers: Mapping[str, float]) -> 
     names = plan.scaled
     multiply(model, names, (plan.matrix(names) @ targets).exp())
     return float((plan.output_row @ targets).exp())
-
-
-def log_scalers(norms: Tensor, pull: Tensor, keep: Tensor) -> Tensor:
-    """log c_l = log((λ n_l^init + (1 − λ) ‖W_l‖) / ‖W_l‖); 0 where a norm is zero or not finite.
-
-    norms: ‖W_l‖, float64.
-    pull: λ n_l^init.
-    keep: 1 − λ.
-    """
-    return torch.addcmul(pull, keep, norms).div_(norms).log_().nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
 
 
 class SoftWeightRescaling:
@@ -130,8 +121,7 @@ class SoftWeightRescaling:
         self._lr: list[float] = []
         self._largest_lr: list[float] = []
         self._handle: Handle | None = None
-        self._bind()
-        self._pending = torch.zeros(len(self._scaled.names), dtype=torch.float64, device=self._device)
+        self._bind({})
         self.rebase()
 
     @torch.no_grad()
@@ -157,7 +147,7 @@ class SoftWeightRescaling:
         optimizer = unwrapped(optimizer)
         if self._handle is not None and self._handle.active:
             raise AttachError("already attached to an optimizer; call remove() on the first handle before attaching again.")
-        self._bind()
+        self._bind(self._pending())
         self._groups = group_of(optimizer, self._weights)
         if all(group is None for group in group_of(optimizer, list(self.model.parameters()))):
             raise AttachError(
@@ -203,7 +193,7 @@ class SoftWeightRescaling:
         """Anchors, what rounding has not applied yet, the number of steps, the learning rates seen."""
         return {
             "anchors": dict(zip(self._names, self._anchors.tolist(), strict=True)),
-            "pending": dict(zip(self._scaled.names, self._pending.tolist(), strict=True)),
+            "pending": self._pending(),
             "steps": self._steps,
             "lr": list(self._lr),
             "largest_lr": list(self._largest_lr),
@@ -222,46 +212,46 @@ class SoftWeightRescaling:
                 )
         if self._handle is not None and self._handle.active and len(state["lr"]) != len(self._lr):
             raise StateError(f"the state knows {len(state['lr'])} parameter groups, the optimizer has {len(self._lr)}.")
-        self._bind()
-        self._anchors = self._vector([state["anchors"][name] for name in self._names])
-        self._pending = self._vector([state["pending"][name] for name in self._scaled.names])
+        self._bind(state["pending"])
+        self._anchors = torch.tensor([state["anchors"][name] for name in self._names], dtype=torch.float64)
         self._steps = int(state["steps"])
         self._lr, self._largest_lr = list(state["lr"]), list(state["largest_lr"])
         self._follow_lr()
 
     def _step(self, found_inf: Tensor | None) -> None:
         self._steps += 1
-        if self._steps % self.every or not self._weights:
-            return
-        targets = log_scalers(frobenius_norms(self._weights), self._pull, self._keep)
-        if found_inf is not None:  # a fused optimizer under GradScaler skipped this step, but called us
-            targets = targets.masked_fill(found_inf.to(targets.device) > 0, 0.0)
-        self._pending = self._scaled.multiply(torch.addmv(self._pending, self._matrix, targets))
+        if self._weights and self._steps % self.every == 0:
+            self._scaling.rescale(found_inf)
 
-    def _bind(self) -> None:
+    def _bind(self, pending: Mapping[str, float]) -> None:
         """Find the tensors of the model; again at every attach, since wrappers may have replaced them."""
         parameters = dict(self.model.named_parameters())
         self._weights = [parameters[name] for name in self._names]
         self._scaled = Scaled(self.model, self.plan.scaled)
-        self._device = self._weights[0].device if self._weights else torch.device("cpu")
         column = {name: i for i, name in enumerate(self.plan.weights)}
-        matrix = self.plan.matrix(self._scaled.names)[:, [column[name] for name in self._names]]
-        self._matrix = matrix.contiguous().to(self._device)
+        matrix = self.plan.matrix(self._scaled.names)[:, [column[name] for name in self._names]].contiguous()
+        arithmetic = OnHost if OnHost.suits(self._weights, self._scaled, matrix) else OnDevice
+        self._scaling = arithmetic(self._weights, self._scaled, matrix)
+        self._scaling.set_pending([pending.get(name, 0.0) for name in self._scaled.names])
+
+    def _pending(self) -> dict[str, float]:
+        return dict(zip(self._scaled.names, self._scaling.pending(), strict=True))
 
     def _norms(self) -> Tensor:
-        return frobenius_norms(self._weights) if self._weights else self._vector([])
+        return frobenius_norms(self._weights) if self._weights else torch.zeros(0, dtype=torch.float64)
 
     def _refresh(self) -> None:
         """λ n^init and 1 − λ of a rescale, from what they depend on; no anchor means λ = 0."""
+        device = self._anchors.device
         usable = torch.isfinite(self._anchors) & (self._anchors > 0)
-        strength = 1 - (1 - (self._lambda * self._ratio).to(self._device)) ** self.every
+        strength = 1 - (1 - (self._lambda * self._ratio).to(device)) ** self.every
         strength = torch.where(usable, strength, 0.0)
-        self._pull = strength * torch.where(usable, self._anchors, 0.0)
-        self._keep = 1 - strength
+        self._scaling.set_pull(strength * torch.where(usable, self._anchors, 0.0), 1 - strength)
 
     def _rebase_groups(self, selected: list[bool]) -> None:
         with torch.no_grad():
-            self._anchors = torch.where(torch.tensor(selected, device=self._device), self._norms(), self._anchors)
+            norms = self._norms()
+            self._anchors = torch.where(torch.tensor(selected, device=norms.device), norms, self._anchors.to(norms.device))
         self._refresh()
 
     def _follow_lr(self) -> None:
@@ -269,9 +259,6 @@ class SoftWeightRescaling:
             ratios = [lr / top if top > 0 else 1.0 for lr, top in zip(self._lr, self._largest_lr, strict=True)]
             self._ratio = torch.tensor([1.0 if g is None else ratios[g] for g in self._groups], dtype=torch.float64)
         self._refresh()
-
-    def _vector(self, values: list[float]) -> Tensor:
-        return torch.tensor(values, dtype=torch.float64, device=self._device)
 
 
 def _coefficients(coefficient: float | Mapping[str, float], plan: ScalePlan) -> dict[str, float]:

@@ -11,38 +11,42 @@ from swr.norms import frobenius_norms
 
 
 class Scaled:
-    """The tensors of a model that a rescale touches, ordered by precision so that one call serves each.
+    """The tensors of a model that a rescale touches, grouped by device and precision so that one call serves each.
 
     Parameters keep their identity for life; buffers are looked up each time, since moving a model replaces them.
+
+    names: the tensors' names, group by group.
+    dtype: their precision where it is one and the same, on one device.
     """
 
     def __init__(self, model: nn.Module, names: Sequence[str]) -> None:
-        parameters = dict(model.named_parameters())
-        buffers = dict(model.named_buffers())
-        tensors = {name: parameters.get(name, buffers.get(name)) for name in names}
-        dtypes = {name: t.dtype for name, t in tensors.items() if t is not None}
-        self.dtypes = tuple(sorted(set(dtypes.values()), key=str))
-        ordered = [[n for n in names if dtypes[n] is dtype] for dtype in self.dtypes]
-        self.names = tuple(n for group in ordered for n in group)
-        self._sizes = [len(group) for group in ordered]
+        parameters, buffers = dict(model.named_parameters()), dict(model.named_buffers())
+        groups: dict[tuple[torch.device, torch.dtype], list[str]] = {}
+        for name in names:
+            tensor = parameters[name] if name in parameters else buffers[name]
+            groups.setdefault((tensor.device, tensor.dtype), []).append(name)
+        self.names = tuple(name for group in groups.values() for name in group)
+        self.dtype = next(iter(groups))[1] if len(groups) == 1 else None
         self._parameters = [parameters.get(name) for name in self.names]
-        owners = [name.rpartition(".") for name in self.names]
-        self._owners = [
-            None if name in parameters else (model.get_submodule(path)._buffers, key)
-            for name, (path, _, key) in zip(self.names, owners, strict=True)
+        self._buffers = [
+            (i, model.get_submodule(name.rpartition(".")[0])._buffers, name.rpartition(".")[2])
+            for i, name in enumerate(self.names)
+            if name not in parameters
         ]
-        self._plain = all(owner is None for owner in self._owners)
-        self._coarse = any(dtype.itemsize < 4 for dtype in self.dtypes)
-        self._spacing = torch.tensor([torch.finfo(dtypes[n]).eps for n in self.names], dtype=torch.float64)
+        # Factors are written into one vector per group; its elements are views made once.
+        self._factors = [torch.ones(len(group), device=d, dtype=t) for (d, t), group in groups.items()]
+        self._views = [view for vector in self._factors for view in vector.unbind()]
+        self._coarse = any(t.itemsize < 4 for _, t in groups)
+        self._spacing = torch.tensor(
+            [torch.finfo(t).eps for (_, t), group in groups.items() for _ in group], dtype=torch.float64
+        )
 
     def tensors(self) -> list[Tensor]:
         """The tensors themselves, in the order of ``names``."""
-        if self._plain:
-            return self._parameters  # type: ignore[return-value]
-        return [
-            owner[0][owner[1]] if owner is not None else p  # type: ignore[misc]
-            for p, owner in zip(self._parameters, self._owners, strict=True)
-        ]
+        tensors = self._parameters
+        for i, owner, key in self._buffers:
+            tensors[i] = owner[key]  # type: ignore[assignment]
+        return tensors  # type: ignore[return-value]
 
     def multiply(self, logs: Tensor) -> Tensor:
         """Multiply each tensor by exp(log), as far as its precision takes it; returns the logs that were not applied.
@@ -50,35 +54,41 @@ class Scaled:
         Each factor is rounded to the tensor's own precision, so the remainder is known. In 16 bits and below, a factor
         within the spacing of the tensor's numbers would move some entries by too much and others not at all: it waits,
         and what a larger one achieved is measured.
+
+        logs: float64, in the order of ``names``.
         """
         if self._coarse:
             return self._multiply_coarse(logs)
-        factors, tensors = logs.exp(), self.tensors()
-        if len(self.dtypes) == 1:
-            rounded = factors.to(self.dtypes[0])
-            torch._foreach_mul_(tensors, rounded.unbind())
-            return logs - rounded.double().log_()
-        rounded = self._rounded(factors)
-        torch._foreach_mul_(tensors, rounded)
-        return logs - torch.stack([r.double() for r in rounded]).log_()
+        if len(self._factors) == 1:
+            (rounded,) = self._factors
+            torch.exp(logs, out=rounded)
+            torch._foreach_mul_(self.tensors(), self._views)
+            return logs - rounded.log_()
+        self._round(logs.exp())
+        torch._foreach_mul_(self.tensors(), self._views)
+        return logs - self._applied(logs)
 
     def _multiply_coarse(self, logs: Tensor) -> Tensor:
-        """The same with 16-bit tensors among them: what rounding made of the factor is measured, in two more passes."""
+        """The same with 16-bit tensors among them, in two more passes over the memory."""
         tensors = self.tensors()
-        factors = self._rounded(logs.masked_fill(logs.abs() < self._spacing.to(logs.device), 0.0).exp_())
-        before = frobenius_norms(tensors).to(logs.device)
-        torch._foreach_mul_(tensors, factors)
-        measured = (frobenius_norms(tensors).to(logs.device) / before).log_()
-        asked = torch.stack([f.double() for f in factors]).log_()
-        return logs - torch.where(measured.isfinite(), measured, asked)
+        self._round(logs.masked_fill(logs.abs() < self._spacing.to(logs.device), 0.0).exp_())
+        before = frobenius_norms(tensors)
+        torch._foreach_mul_(tensors, self._views)
+        measured = (frobenius_norms(tensors) / before).log_().to(logs.device)
+        return logs - torch.where(measured.isfinite(), measured, self._applied(logs))
 
-    def _rounded(self, factors: Tensor) -> list[Tensor]:
-        parts = torch.split_with_sizes(factors, self._sizes)
-        return [f for dtype, part in zip(self.dtypes, parts, strict=True) for f in part.to(dtype).unbind()]
+    def _round(self, factors: Tensor) -> None:
+        for vector, part in zip(self._factors, torch.split_with_sizes(factors, [len(v) for v in self._factors]), strict=True):
+            vector.copy_(part)
+
+    def _applied(self, logs: Tensor) -> Tensor:
+        return torch.cat([vector.to(logs) for vector in self._factors]).log_()
 
 
 @torch.no_grad()
 def multiply(model: nn.Module, names: Sequence[str], factors: Tensor) -> None:
     """Multiply each named tensor by its factor, once and for all."""
-    for tensor, factor in zip(Scaled(model, names).tensors(), factors.unbind(), strict=True):
-        tensor.mul_(factor.to(device=tensor.device, dtype=torch.promote_types(tensor.dtype, torch.float32)))
+    scaled = Scaled(model, names)
+    factor = dict(zip(names, factors.unbind(), strict=True))
+    for name, tensor in zip(scaled.names, scaled.tensors(), strict=True):
+        tensor.mul_(factor[name].to(device=tensor.device, dtype=torch.promote_types(tensor.dtype, torch.float32)))
