@@ -104,7 +104,7 @@ def refuse_wrapped(model: nn.Module) -> None:
 
 def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
     try:
-        with _quiet(), torch.random.fork_rng(devices=[]), _no_fast_attention():
+        with _quiet(), torch.random.fork_rng(devices=[]), _no_fast_attention(), _fixed_momentum(model):
             program: torch.export.ExportedProgram = torch.export.export(model, args, kwargs, strict=False).run_decompositions(
                 {}
             )
@@ -148,6 +148,19 @@ def _no_fast_attention() -> Iterator[None]:
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
+
+
+@contextlib.contextmanager
+def _fixed_momentum(model: nn.Module) -> Iterator[None]:
+    """BatchNorm's cumulative average divides by a counter read as a number; no scale depends on the momentum."""
+    cumulative = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._NormBase) and m.momentum is None]
+    for module in cumulative:
+        module.momentum = 0.1
+    try:
+        yield
+    finally:
+        for module in cumulative:
+            module.momentum = None
 
 
 def _first_line(error: BaseException) -> str:

@@ -284,7 +284,9 @@ def _attention(
     flow: Flow, query: Value, key: Value, value: Value, mask: Value | None = None, *others: Any, **options: Any
 ) -> Form | None:
     flow.weight(query, key, value)
-    flow.hold(_of(flow.product(query, key)), mask)
+    flow.hold(_of(flow.product(query, key)))
+    if mask is not None:  # added to the scores
+        flow.demand(mask.form, ZERO)
     return value.form
 
 
@@ -355,6 +357,13 @@ def _native_batch_norm(flow: Flow, x: Value, *args: Any, **options: Any) -> tupl
     out = _batch_norm(flow, x, *args, **options)
     mean, var = x.form, flow.power(x, 2)
     return out, mean, flow.power(x, -1), mean, var
+
+
+@rule("aten._native_batch_norm_legit.no_stats")
+def _batch_norm_without_statistics(
+    flow: Flow, x: Value, weight: Value | None, bias: Value | None, *others: Any, **options: Any
+) -> tuple[Form | None, ...]:
+    return _normalised(flow, weight, bias), x.form, flow.power(x, -1)
 
 
 # Operators whose constants decide.
