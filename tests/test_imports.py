@@ -10,7 +10,8 @@ EXTRAS = ("numpy", "PIL", "pooch", "rich", "sklearn", "tyro", "scipy", "ray", "s
 
 def imported_by(statement):
     """The extras that a statement imports beyond what torch alone already does."""
-    code = f"import sys, torch; before = set(sys.modules); {statement}; print(*[m for m in {EXTRAS} if m in set(sys.modules) - before])"
+    listed = f"print(*[m for m in {EXTRAS} if m in set(sys.modules) - before])"
+    code = f"import sys, torch; before = set(sys.modules); {statement}; {listed}"
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
 
 

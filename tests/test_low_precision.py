@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from nets import inputs_of, make, mlp
 
 import swr
+from nets import inputs_of, make, mlp
 from swr.norms import frobenius_norms
 
 

@@ -4,9 +4,9 @@ import copy
 
 import pytest
 import torch
-from nets import cnn, cnn_bn, inputs_of, layer_norm_mlp, make, mlp, train
 
 import swr
+from nets import cnn, cnn_bn, inputs_of, layer_norm_mlp, make, mlp, train
 from swr import reference
 
 

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import torch
-from nets import cnn_bn, inputs_of, make, mlp, train
 
 import swr
+from nets import cnn_bn, inputs_of, make, mlp, train
 
 OPTIONS = [
     {},

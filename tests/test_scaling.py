@@ -4,9 +4,9 @@ import copy
 
 import pytest
 import torch
-from nets import cnn, cnn_bn, inputs_of, make, mlp, train
 
 import swr
+from nets import cnn, cnn_bn, inputs_of, make, mlp, train
 from swr.scaling import OnDevice, OnHost
 
 

@@ -4,10 +4,10 @@ import copy
 
 import pytest
 import torch
-from nets import cnn_bn, inputs_of, make, mlp, train
 from torch import nn
 
 import swr
+from nets import cnn_bn, inputs_of, make, mlp, train
 from swr.norms import frobenius_norms
 
 

@@ -3,10 +3,10 @@
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nets import inputs_of, make, mlp
 from torch import nn
 
 import swr
+from nets import inputs_of, make, mlp
 from swr.norms import frobenius_norms
 
 

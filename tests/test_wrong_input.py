@@ -4,10 +4,10 @@ import copy
 
 import pytest
 import torch
-from nets import inputs_of, make, mlp
 from torch import nn
 
 import swr
+from nets import inputs_of, make, mlp
 
 
 class Branching(nn.Module):

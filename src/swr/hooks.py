@@ -1,49 +1,45 @@
-"""Wire a method to an optimizer: something before, something after every real step.
-
-A method has ``before_step(optimizer)`` and ``after_step(optimizer)``; both run inside ``optimizer.step()``, whoever calls it.
-"""
+"""Wire a method to an optimizer: something before, something after every real step, whoever calls ``optimizer.step()``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch.optim import Optimizer
 
 from swr.errors import AttachError
 
-
-class Stepped(Protocol):
-    """What is called around every optimizer step."""
-
-    def before_step(self, optimizer: Optimizer) -> None:
-        """Between backward and the step."""
-
-    def after_step(self, optimizer: Optimizer) -> None:
-        """Right after the step."""
+Around = Callable[[Optimizer], None]
+"""What is called with the optimizer, before or after its step."""
 
 
 class Handle:
-    """An attachment to one optimizer; :meth:`remove` undoes it."""
+    """An attachment to one optimizer; :meth:`remove` undoes it.
 
-    def __init__(self, optimizer: Optimizer, method: Stepped) -> None:
+    before, after: called around every step; None costs nothing.
+    """
+
+    def __init__(self, optimizer: Optimizer, before: Around | None = None, after: Around | None = None) -> None:
         self.optimizer = optimizer
-        self._hooks = [
-            optimizer.register_step_pre_hook(lambda opt, args, kwargs: method.before_step(opt)),
-            optimizer.register_step_post_hook(lambda opt, args, kwargs: method.after_step(opt)),
-        ]
+        self._active = True
+        self._hooks = []
+        if before is not None:
+            self._hooks.append(optimizer.register_step_pre_hook(lambda opt, args, kwargs: before(opt)))
+        if after is not None:
+            self._hooks.append(optimizer.register_step_post_hook(lambda opt, args, kwargs: after(opt)))
 
     @property
     def active(self) -> bool:
-        """Whether the hooks are in place."""
-        return bool(self._hooks)
+        """Whether it has not been removed."""
+        return self._active
 
     def remove(self) -> None:
         """Detach; a second call does nothing."""
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
+        self._active = False
 
 
 def unwrapped(optimizer: Any) -> Optimizer:

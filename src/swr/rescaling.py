@@ -157,13 +157,12 @@ class SoftWeightRescaling:
             self._lr = [float(group["lr"]) for group in optimizer.param_groups]
             self._largest_lr = list(self._lr)
         self._follow_lr()
-        self._handle = Handle(optimizer, self)
+        watch = None if self.on_lr_decay == "ignore" else self.before_step
+        self._handle = Handle(optimizer, before=watch, after=self.after_step)
         return self._handle
 
     def before_step(self, optimizer: Optimizer) -> None:
         """Look whether the learning rate changed; called by the optimizer."""
-        if self.on_lr_decay == "ignore":
-            return
         lr = [float(group["lr"]) for group in optimizer.param_groups]
         if lr == self._lr:
             return

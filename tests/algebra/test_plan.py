@@ -1,10 +1,10 @@
 """Plans as data: description, JSON, chains, mode and tied names."""
 
 import torch
-from nets import cnn_bn, inputs_of, make, mlp
 from torch import nn
 
 import swr
+from nets import cnn_bn, inputs_of, make, mlp
 
 
 class Residual(nn.Module):

@@ -1,0 +1,173 @@
+"""What an epoch costs: ratios measured side by side in one run, on one thread.
+
+    SWR_DATA=FOLDER python benchmarks/training.py
+
+The lower bound is forward, backward and a fused Adam step on batches that lie ready, and nothing else; ours gathers the batches
+in a random order, counts losses and right answers, and calls the method. The usual way is a Dataset of single images with a
+DataLoader, the default Adam and ``loss.item()``. Each pair trains in turn and the median of the ratios is printed, so a slow
+moment of the machine hits both sides; the time is the processor's, so that other processes count less. An epoch of MNIST
+is a whole one, so that the batches come from memory and not from a cache. Without SWR_DATA the images are random numbers of
+the same shape.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+from torch.utils.data import Dataset as TorchDataset
+
+from swr.bench import columns, paper
+from swr.bench.config import RunConfig
+from swr.bench.data import Dataset, Split, load
+from swr.bench.process import flushed_denormals
+from swr.bench.training import EVALUATION_BATCH, Training
+
+Row = tuple[str, str, float, str]
+
+
+class Images(TorchDataset[tuple[Tensor, int]]):
+    """The usual way: one image at a time, converted and normalised when it is asked for."""
+
+    def __init__(self, split: Split, dataset: Dataset, indices: Tensor) -> None:
+        self.images, self.labels = split.images[indices], split.labels[indices].tolist()
+        self.mean = torch.tensor(dataset.mean).view(-1, 1, 1)
+        self.std = torch.tensor(dataset.std).view(-1, 1, 1)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        return (self.images[index].float().div(255) - self.mean) / self.std, self.labels[index]
+
+
+def dataset_of(name: str) -> Dataset:
+    """The real one where SWR_DATA points to it, else random numbers of the same shape."""
+    if os.environ.get("SWR_DATA"):
+        return load(name, download=False)
+    shape, train = ((1, 28, 28), 60_000) if name == "mnist" else ((3, 32, 32), 50_000)
+    splits = [Split(torch.randint(256, (n, *shape), dtype=torch.uint8), torch.randint(10, (n,))) for n in (train, 10_000)]
+    return Dataset(name, 10, splits[0], splits[1], (0.5,) * shape[0], (0.25,) * shape[0])
+
+
+def ours(config: RunConfig, dataset: Dataset, indices: Tensor) -> Callable[[], object]:
+    training = Training(config, dataset)
+    return lambda: [float(value) for value in training.pass_over(indices)]
+
+
+def bare(config: RunConfig, dataset: Dataset, indices: Tensor) -> Callable[[], object]:
+    training = Training(config, dataset)
+    training.method.close()
+    model = training.model
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.lr, fused=True)
+    parameters = list(model.parameters())
+    layout = torch.channels_last if columns.find(config.column).model != "mlp" else torch.contiguous_format
+    ready = [training.train.batch(index) for index in torch.split(indices, config.batch_size)]
+    ready = [(x.contiguous(memory_format=layout), y) for x, y in ready]
+
+    def epoch() -> None:
+        model.train()
+        for inputs, labels in ready:
+            loss = F.cross_entropy(model(inputs), labels)
+            for p in parameters:
+                p.grad = None
+            loss.backward()
+            optimizer.step()
+
+    return epoch
+
+
+def usual(config: RunConfig, dataset: Dataset, indices: Tensor) -> Callable[[], object]:
+    training = Training(config, dataset)
+    model: nn.Module = training.model.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.lr)
+    loader = DataLoader(Images(dataset.train, dataset, indices), config.batch_size, shuffle=True)
+
+    def epoch() -> None:
+        model.train()
+        total, correct = 0.0, 0
+        for inputs, labels in loader:
+            optimizer.zero_grad()
+            outputs = model(inputs)
+            loss = F.cross_entropy(outputs, labels)
+            loss.backward()
+            optimizer.step()
+            total += loss.item() * len(labels)
+            correct += int((outputs.argmax(1) == labels).sum())
+
+    return epoch
+
+
+def evaluation(config: RunConfig, dataset: Dataset) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Our test accuracy, and the bare forward passes."""
+    training = Training(config, dataset)
+    ready = list(training.test.chunks(EVALUATION_BATCH))
+
+    def forward() -> None:
+        with torch.inference_mode():
+            for inputs, _ in ready:
+                training.model(inputs)
+
+    return lambda: float(training.accuracy(training.test)), forward
+
+
+def side_by_side(candidates: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
+    """Seconds of each candidate in every round; the order turns from round to round."""
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    names = list(candidates)
+    for call in candidates.values():
+        call()
+    for round_ in range(repeats):
+        turn = round_ % len(names)
+        for name in names[turn:] + names[:turn]:
+            start = time.thread_time()
+            candidates[name]()
+            times[name].append(time.thread_time() - start)
+    return times
+
+
+def ratio(times: dict[str, list[float]], above: str, below: str) -> float:
+    return statistics.median(a / b for a, b in zip(times[above], times[below], strict=True))
+
+
+def measure(column: str, batches: int, repeats: int, bound: str) -> list[Row]:
+    dataset = dataset_of(columns.find(column).dataset)
+    config, l2, _, rescaled = paper.expand("generalization", columns=[column], seeds=1)
+    indices = torch.randperm(len(dataset.train))[: batches * config.batch_size]
+    test, forward = evaluation(config, dataset)
+    lower, plain = bare(config, dataset, indices), ours(config, dataset, indices)
+    pairs = {
+        ("epoch", "bare lower bound", "<= 1.05"): (plain, lower, repeats),
+        ("epoch with L2", "bare lower bound", ""): (ours(l2, dataset, indices), lower, repeats // 2),
+        ("epoch with SWR", "bare lower bound", ""): (ours(rescaled, dataset, indices), lower, repeats // 2),
+        ("usual way", "epoch", bound): (usual(config, dataset, indices), plain, repeats // 3),
+        ("test accuracy", "bare forward", ""): (test, forward, repeats // 3),
+    }
+    rows = []
+    for (above, below, limit), (one, other, rounds) in pairs.items():
+        times = side_by_side({"above": one, "below": other}, rounds)
+        rows.append((column, f"{above} / {below}", ratio(times, "above", "below"), limit))
+        per = 1 if above == "test accuracy" else batches
+        a, b = (statistics.median(times[side]) / per * 1e6 for side in ("above", "below"))
+        print(f"{column}: {above} {a:.0f} us, {below} {b:.0f} us {'in all' if per == 1 else 'a step'}")
+    return rows
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    with flushed_denormals():
+        rows = measure("mnist-mlp", batches=234, repeats=15, bound=">= 2") + measure("cifar10-cnn", 10, 9, "")
+    width = max(len(row[0]) for row in rows), max(len(row[1]) for row in rows)
+    print(f"{'column':<{width[0]}}  {'cost':<{width[1]}}  ratio  bound")
+    for column, cost, value, bound in rows:
+        print(f"{column:<{width[0]}}  {cost:<{width[1]}}  {value:5.3f}  {bound}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The experiments: datasets, models, scenarios, training and reports (needs the ``[bench]`` extra)."""

@@ -1,0 +1,61 @@
+"""The command `swr`: from its arguments to an exit code."""
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+
+from swr._version import __version__
+from swr.errors import SWRError
+
+EXTRA = ("tyro", "rich", "numpy", "PIL", "pooch", "sklearn")  # of the [bench] extra, by the names they are imported with
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Do what the command line asks for, and exit: 0 well, 1 runs failed, 2 wrong usage, 130 interrupted."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show λ still shows the rest
+    if arguments in (["--version"], ["-V"]):
+        print(f"swr {__version__}")
+        sys.exit(0)
+    try:
+        code = _perform(arguments)
+        sys.stdout.flush()
+    except SWRError as error:
+        print(f"swr: {error}", file=sys.stderr)
+        code = 2
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRA:
+            raise
+        print(f"swr: the command line needs {error.name}, which is not installed: pip install 'swr[bench]'", file=sys.stderr)
+        code = 2
+    except KeyboardInterrupt:
+        print("swr: interrupted", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough; Python must not try to flush once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    sys.exit(code)
+
+
+def _perform(arguments: list[str]) -> int:
+    import tyro
+
+    from swr.bench import options
+
+    command: options.Command = tyro.cli(
+        options.Named if arguments[0].startswith("-") else options.Explained,
+        prog="swr",
+        description=options.ABOUT,
+        args=arguments,
+        config=(tyro.conf.OmitSubcommandPrefixes,),
+    )
+    from swr.bench import commands  # what the answers need; the questions come without
+
+    return commands.perform(command, again=shlex.join(["swr", *arguments]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""One run as plain data: everything its result depends on, and a name made from that."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from swr import methods
+from swr.errors import OptionError
+
+PROTOCOL = 1
+"""part of every identity; raised when the loop changes what it computes, so that older results are not taken for new ones"""
+
+SCENARIOS = ("single", "warm-start", "continual-full", "continual-limited")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A method on a column in an experiment, with one seed.
+
+    >>> config = RunConfig("generalization", "digits-mlp", "swr", (("coefficient", 0.01),), seed=0)
+    >>> config.label
+    'generalization digits-mlp swr λ=0.01 seed 0'
+    """
+
+    experiment: str
+    """``warm-start``, ``continual-full``, ``continual-limited``, ``generalization``, ``lr-decay``, ``quickstart``"""
+    column: str
+    """dataset and model, ``cifar10-cnn``"""
+    method: str
+    """a name of :func:`swr.methods.names`"""
+    hyper: tuple[tuple[str, float], ...] = ()
+    """the method's hyper-parameters, sorted"""
+    seed: int = 0
+    """of everything random: initialisation, chunks, batches, noise, the method"""
+    scenario: str = "single"
+    """what data a stage may see: ``single``, ``warm-start``, ``continual-full``, ``continual-limited``"""
+    epochs: tuple[int, ...] = (200,)
+    """of each stage"""
+    cold: bool = False
+    """a reference line: only the last stage, from scratch"""
+    batch_size: int = 256
+    lr: float = 1e-3
+    lr_drops: tuple[int, ...] = ()
+    """epochs, counted from 1 over all stages, at whose start the learning rate is multiplied by ``lr_factor``"""
+    lr_factor: float = 0.1
+    label_noise: float = 0.0
+    """part of the training labels that is shuffled; validation and test labels are clean"""
+    validation: float = 0.0
+    """part of the training data that is held out"""
+
+    def __post_init__(self) -> None:
+        methods.find(self.method)
+        object.__setattr__(self, "hyper", tuple(sorted((str(key), float(value)) for key, value in self.hyper)))
+        object.__setattr__(self, "epochs", tuple(self.epochs))
+        object.__setattr__(self, "lr_drops", tuple(self.lr_drops))
+        if self.scenario not in SCENARIOS:
+            raise methods.UnknownName("scenario", self.scenario, SCENARIOS)
+        _check("seed", self.seed, self.seed >= 0, "at least 0")
+        _check("epochs", self.epochs, bool(self.epochs) and all(n >= 1 for n in self.epochs), "at least 1 in every stage")
+        _check("batch_size", self.batch_size, self.batch_size >= 1, "at least 1")
+        _check("lr", self.lr, 0 < self.lr < math.inf, "positive")
+        _check("lr_factor", self.lr_factor, 0 < self.lr_factor < math.inf, "positive")
+        _check("label_noise", self.label_noise, 0 <= self.label_noise <= 1, "in [0, 1]")
+        _check("validation", self.validation, 0 <= self.validation < 1, "in [0, 1)")
+        if (self.scenario == "single") != (len(self.epochs) == 1):
+            raise OptionError(f"the scenario {self.scenario} does not fit {len(self.epochs)} stages of epochs.")
+
+    @property
+    def total(self) -> int:
+        """Epochs of the whole run."""
+        return self.epochs[-1] if self.cold else sum(self.epochs)
+
+    @property
+    def line(self) -> str:
+        """The row of a table it belongs to: the method, or ``cold`` for the reference from scratch."""
+        return "cold" if self.cold else self.method
+
+    @property
+    def title(self) -> str:
+        """The same, as a reader of the paper would write it."""
+        title = methods.find(self.method).title
+        return f"{title} (cold start)" if self.cold else title
+
+    @property
+    def label(self) -> str:
+        """The run in words."""
+        symbols = methods.find(self.method).symbols
+        hyper = [f"{symbols.get(key, key)}={value:g}" for key, value in self.hyper]
+        words = [self.experiment, self.column, self.method, *(["cold"] if self.cold else []), *hyper, f"seed {self.seed}"]
+        return " ".join(words)
+
+    @property
+    def identity(self) -> str:
+        """16 hexadecimal digits: the start of the SHA-256 of the whole configuration as canonical JSON."""
+        text = json.dumps({**self.to_dict(), "protocol": PROTOCOL}, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RunConfig:
+        """The reverse of :meth:`to_dict`."""
+        known = {field.name for field in fields(cls)}
+        if other := sorted(set(data) ^ known):
+            what = "is unknown" if other[0] in data else "is missing"
+            raise OptionError(f"this is not the configuration of a run: {other[0]!r} {what}.")
+        values = dict(data)
+        values["hyper"] = tuple((key, value) for key, value in values["hyper"])
+        return cls(**values)
+
+
+def _check(name: str, value: object, ok: bool, wanted: str) -> None:
+    if not ok:
+        raise OptionError(f"{name} must be {wanted}, found {value!r}.")

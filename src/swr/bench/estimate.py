@@ -1,0 +1,137 @@
+"""How long runs will take, from the epochs that were measured.
+
+An epoch costs in proportion to the data it trains on, plus the evaluation: unit(stage) = share of the data + EVALUATION.
+Seconds per unit are averaged per column and method; a method not measured yet borrows its column's figure, and what is
+not measured at all is not estimated.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from swr.bench.config import RunConfig
+from swr.bench.data import Dataset
+from swr.bench.process import flushed_denormals
+from swr.bench.training import Epoch, Training
+
+EVALUATION = 0.06  # 10,000 test images, forward only, against 60,000 there and back
+
+Timing = tuple[RunConfig, int, int, float]
+"""A configuration, a stage, how many epochs of it were measured, and their mean seconds."""
+
+
+class Estimator:
+    """Seconds per unit of work, learned as epochs come in.
+
+    >>> Estimator().remaining([], workers=2)
+    0.0
+
+    history: what was measured before.
+    """
+
+    def __init__(self, history: Iterable[Timing] = ()) -> None:
+        self._seconds: dict[tuple[str, ...], float] = defaultdict(float)
+        self._units: dict[tuple[str, ...], float] = defaultdict(float)
+        self._starts: list[float] = []
+        for config, stage, epochs, seconds in history:
+            self._add(config, epochs * unit(config, stage), epochs * seconds)
+
+    def measured(self, config: RunConfig, epoch: Epoch) -> None:
+        """Learn from an epoch."""
+        self._add(config, unit(config, epoch.stage), epoch.seconds)
+
+    def started(self, seconds: float) -> None:
+        """Learn how long a run takes to get to its first epoch."""
+        self._starts.append(seconds)
+
+    def calibrate(self, config: RunConfig, dataset: Dataset, device: str) -> None:
+        """Learn from a part of an epoch that is trained right now and thrown away, about half a second of it."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            with flushed_denormals(), torch.random.fork_rng(devices=[]):
+                training = Training(config, dataset, device)
+                indices, count, seconds = training.material.stages[-1].indices, 16, 0.0
+                training.pass_over(indices[:4])  # the first pass also makes ready what later ones find
+                while seconds < 0.25 and count < 2 * len(indices):
+                    begin = time.perf_counter()
+                    training.pass_over(indices[:count])[0].item()
+                    seconds = time.perf_counter() - begin
+                    measured, count = min(count, len(indices)), 2 * count
+        finally:
+            torch.set_num_threads(threads)
+        self._add(config, measured / len(dataset.train), seconds)
+
+    def rate(self, config: RunConfig) -> float | None:
+        """Seconds per unit of work for a run like this one."""
+        for key in ((config.column, config.method), (config.column,)):
+            if self._units.get(key):
+                return self._seconds[key] / self._units[key]
+        return None
+
+    def whole(self, config: RunConfig) -> float:
+        """The work of a whole run: seconds where that is known, else units."""
+        return _units(config, 0) * (self.rate(config) or 1.0)
+
+    def work(self, runs: Sequence[tuple[RunConfig, Epoch | None]]) -> float:
+        """The work that is left of these runs, measured as in :meth:`whole`."""
+        return sum(_units(c, last.epoch if last else 0) * (self.rate(c) or 1.0) for c, last in runs)
+
+    def remaining(self, runs: Sequence[tuple[RunConfig, Epoch | None]], workers: int) -> float | None:
+        """Seconds until these runs are done, or None when a column among them was never measured.
+
+        No schedule ends before all the work is shared out evenly, nor before its longest run does.
+        """
+        rates = [self.rate(config) for config, _ in runs]
+        if None in rates:
+            return None
+        start = sum(self._starts) / len(self._starts) if self._starts else 0.0
+        each = [
+            _units(config, last.epoch) * (rate or 0.0) if last else _units(config, 0) * (rate or 0.0) + start
+            for (config, last), rate in zip(runs, rates, strict=True)
+        ]
+        return max(sum(each) / max(1, min(workers, len(each))), max(each)) if each else 0.0
+
+    def _add(self, config: RunConfig, units: float, seconds: float) -> None:
+        for key in ((config.column, config.method), (config.column,)):
+            self._units[key] += units
+            self._seconds[key] += seconds
+
+
+def share(config: RunConfig, stage: int) -> float:
+    """The part of the training data that a stage sees."""
+    stages = len(config.epochs)
+    if config.scenario == "continual-limited":
+        return 1 / stages
+    return 1.0 if config.cold else (stage + 1) / stages
+
+
+def unit(config: RunConfig, stage: int) -> float:
+    """The cost of an epoch of a stage, in passes over all the training data."""
+    return share(config, stage) + EVALUATION
+
+
+def _units(config: RunConfig, past: int) -> float:
+    """The cost of a run's epochs after the first ``past``."""
+    total = 0.0
+    for stage, epochs in enumerate(config.epochs[-1:] if config.cold else config.epochs):
+        total += max(0, epochs - max(0, past)) * unit(config, stage)
+        past -= epochs
+    return total
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words.
+
+    >>> duration(42), duration(100), duration(9000)
+    ('42 s', '1 min 40 s', '2 h 30 min')
+    """
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole < 600 else f"{round(whole / 60)} min"
+    minutes = round(whole / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes < 2880 else f"{minutes / 1440:.1f} days"

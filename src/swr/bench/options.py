@@ -1,0 +1,221 @@
+"""What can be asked of the command `swr`: its commands, option by option, and the text that explains them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import FlagCreatePairsOff, Positional, UseAppendAction, arg, subcommand
+
+ABOUT = """Soft Weight Rescaling: the paper's experiments, and yours.
+
+Examples:
+  swr quickstart                                          the idea in about a minute, no download
+  swr run generalization --columns mnist-mlp --dry-run    what would run, and for how long
+  swr run generalization --columns mnist-mlp              a table of the paper; interrupt it, run it again: it goes on
+  swr status                                              what is done, running, failed
+  swr explain mymodels:make --input 1x3x32x32             how SWR would rescale a model of your own
+
+`swr COMMAND --help` says more; `swr --version` tells the version."""
+
+EXPERIMENTS = "warm-start, continual-full, continual-limited, generalization, lr-decay or quickstart"
+QUICKSTART = """See what SWR is for: warm start on digits with 30 % noisy labels, about a minute on two cores.
+
+Networks train on half of the data, then on all of it, some of its labels wrong. Prints the final test accuracy without
+any help, with L2, S&P and SWR, and how far each is from a network that starts afresh on all the data ("cold start").
+
+Examples:
+  swr quickstart"""
+RUN = f"""Run an experiment of the paper with its best hyper-parameters: {EXPERIMENTS}.
+
+What is finished is never run again: the same command continues after Ctrl-C, a crash or a power cut,
+and can run several times at once. More methods, columns or seeds only add what is missing.
+
+Examples:
+  swr run warm-start                                         all columns and methods, five seeds
+  swr run generalization --columns mnist-mlp cifar10-cnn     two columns
+  swr run warm-start --columns mnist-mlp --methods cold vanilla swr --seeds 1 --epochs-scale 0.1
+  swr run lr-decay --columns folder:my/images-cnn            your own images in train/CLASS/*, test/CLASS/*"""
+SWEEP = """Run the paper's grid of hyper-parameters for one method and name the best.
+
+Selects on a tenth of the training data that is held out; `--select test` trains on everything and selects on
+the test set, as the paper does.
+
+Examples:
+  swr sweep warm-start --column mnist-mlp --method swr --seeds 1
+  swr sweep generalization --column cifar10-cnn --method l2 --select test"""
+STATUS = """Tell what is in a store: runs by status, those that are running, those that failed and why.
+
+Examples:
+  swr status
+  swr status generalization          with its table of results
+  swr status --errors                with the whole traceback of every failure"""
+DATA = """The datasets: which there are, where they are, downloads.
+
+Official files are looked for in --data, in SWR_DATA, and in the user's cache.
+
+Examples:
+  swr data list
+  swr data download mnist cifar10 --data datasets
+  swr data check mnist"""
+EXPLAIN = """Print the scale plan of your own model: what SWR may rescale, what is coupled or held, and why.
+
+The factory is called without arguments; modules in the current folder are found.
+
+Examples:
+  swr explain mymodels.nets:make --input 1x3x32x32
+  swr explain mymodels.text:Transformer --input int:2x16 --input 2x16x8"""
+
+Folder = Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="(default: SWR_DATA, then the user's cache)")]
+Workers = Annotated[int | None, arg(metavar="N", help_behavior_hint="(default: one per core)")]
+File = Annotated[Path, arg(metavar="FILE")]
+Device = Annotated[str, arg(metavar="DEVICE")]
+Flag = Annotated[FlagCreatePairsOff[bool], arg(help_behavior_hint="")]
+
+
+@dataclass(frozen=True)
+class Quickstart:
+    """See what SWR is for, in about a minute."""
+
+    workers: Workers = None
+    """Processes to use, one thread each."""
+    store: File = Path("swr.sqlite")
+    """The file that keeps results."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Run an experiment of the paper."""
+
+    experiment: Annotated[Positional[str], arg(metavar="EXPERIMENT")]
+    """Which one."""
+    columns: Annotated[tuple[str, ...], arg(metavar="COLUMN …", help_behavior_hint="(default: the paper's)")] = ()
+    """Dataset and model: mnist-mlp, cifar10-cnn, cifar100-cnn, cifar100-cnnbn, tinyimagenet-vgg16, digits-mlp,
+    or any other DATASET-MODEL."""
+    methods: Annotated[tuple[str, ...], arg(metavar="METHOD …", help_behavior_hint="(default: the paper's)")] = ()
+    """vanilla, l2, l2-init, shrink-perturb, head-reset, swr, swr-reinit, full-reset, or cold: vanilla from scratch."""
+    seeds: Annotated[int | None, arg(metavar="N", help_behavior_hint="(default: the paper's, 5, for VGG-16 3)")] = None
+    """How many seeds: 0 … N-1."""
+    epochs_scale: Annotated[float, arg(metavar="F")] = 1.0
+    """Multiplies every number of epochs: 0.1 for a quick look."""
+    workers: Workers = None
+    """Processes to use, one thread each."""
+    data: Folder = None
+    """Where the datasets' official files are, or go."""
+    store: File = Path("swr.sqlite")
+    """The file that keeps results; checkpoints of unfinished runs are kept beside it."""
+    device: Device = "auto"
+    """cpu, cuda, cuda:1, …; auto takes a GPU when there is one."""
+    dry_run: Flag = False
+    """Only list the runs and estimate the time."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Run a method's grid of hyper-parameters and name the best."""
+
+    scenario: Annotated[Positional[str], arg(metavar="SCENARIO")]
+    """The experiment to tune for."""
+    column: Annotated[str, arg(metavar="COLUMN")]
+    """Dataset and model, such as mnist-mlp."""
+    method: Annotated[str, arg(metavar="METHOD")]
+    """l2, l2-init, shrink-perturb, swr or swr-reinit."""
+    seeds: Annotated[int | None, arg(metavar="N", help_behavior_hint="(default: the paper's, 5, for VGG-16 3)")] = None
+    """How many seeds per point of the grid."""
+    epochs_scale: Annotated[float, arg(metavar="F")] = 1.0
+    """Multiplies every number of epochs."""
+    select: Literal["validation", "test"] = "validation"
+    """What decides: held-out training data, or the test set."""
+    workers: Workers = None
+    """Processes to use, one thread each."""
+    data: Folder = None
+    """Where the datasets' official files are, or go."""
+    store: File = Path("swr.sqlite")
+    """The file that keeps results."""
+    device: Device = "auto"
+    """cpu, cuda, cuda:1, …; auto takes a GPU when there is one."""
+    dry_run: Flag = False
+    """Only list the runs and estimate the time."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """Tell what is done, running, failed."""
+
+    experiment: Annotated[Positional[str | None], arg(metavar="[EXPERIMENT]", help_behavior_hint="(default: all)")] = None
+    """Only this one, with its table of results."""
+    store: File = Path("swr.sqlite")
+    """The file to look into."""
+    errors: Flag = False
+    """Show the traceback of every failed run."""
+
+
+@dataclass(frozen=True)
+class DataList:
+    """List the datasets, and what of them is on this machine."""
+
+    data: Folder = None
+    """A folder to look in first."""
+
+
+@dataclass(frozen=True)
+class DataDownload:
+    """Download official files, checked by hash; an interrupted download goes on where it stopped."""
+
+    names: Annotated[Positional[tuple[str, ...]], arg(metavar="NAME …")]
+    """Datasets: mnist, cifar10, cifar100, tinyimagenet."""
+    data: Folder = None
+    """Where they go."""
+
+
+@dataclass(frozen=True)
+class DataCheck:
+    """Read the files anew and compare them with what was published."""
+
+    names: Annotated[
+        Positional[tuple[str, ...]], arg(metavar="[NAME …]", help_behavior_hint="(default: all that are here)")
+    ] = ()
+    """Datasets, or folder:PATH."""
+    data: Folder = None
+    """A folder to look in first."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """List, download and check the datasets."""
+
+    action: (
+        Annotated[DataList, subcommand("list")]
+        | Annotated[DataDownload, subcommand("download")]
+        | Annotated[DataCheck, subcommand("check")]
+    )
+
+
+@dataclass(frozen=True)
+class Explain:
+    """Print how SWR would rescale your own model."""
+
+    target: Annotated[Positional[str], arg(metavar="PACKAGE.MODULE:FACTORY")]
+    """What makes the model."""
+    input: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="SHAPE", help_behavior_hint="(required)")] = ()
+    """The shape of an input: 1x3x32x32, or int:2x16 for whole numbers; once for each input of the model."""
+
+
+Command = Quickstart | Run | Sweep | Status | Data | Explain
+Named = (
+    Annotated[Quickstart, subcommand("quickstart")]
+    | Annotated[Run, subcommand("run")]
+    | Annotated[Sweep, subcommand("sweep")]
+    | Annotated[Status, subcommand("status")]
+    | Annotated[Data, subcommand("data")]
+    | Annotated[Explain, subcommand("explain")]
+)
+"""The commands with a line each, for `swr --help`."""
+Explained = (
+    Annotated[Quickstart, subcommand("quickstart", description=QUICKSTART)]
+    | Annotated[Run, subcommand("run", description=RUN)]
+    | Annotated[Sweep, subcommand("sweep", description=SWEEP)]
+    | Annotated[Status, subcommand("status", description=STATUS)]
+    | Annotated[Data, subcommand("data", description=DATA)]
+    | Annotated[Explain, subcommand("explain", description=EXPLAIN)]
+)
+"""The same with all there is to say, for `swr COMMAND --help`."""

@@ -1,0 +1,50 @@
+"""What training wants of the processor: no denormal numbers, large memory pages."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+LARGE = 2 * 2**20
+"""bytes of a large page"""
+
+
+@contextmanager
+def flushed_denormals() -> Iterator[None]:
+    """Treat denormal numbers as zero inside, in this thread.
+
+    The moments of weights that get no gradient any more (dead units) decay into denormals and stay there,
+    and a processor computes with those a hundred times more slowly.
+    """
+    before = _flushing()
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
+
+
+def in_large_pages(tensor: Tensor) -> Tensor:
+    """The same tensor in memory with large pages, where the system has them.
+
+    Batches are gathered from random places, and finding those costs as much as reading them; large pages make a gather
+    a third faster. A tensor that is small or not on the CPU is returned as it is.
+    """
+    advice = getattr(mmap, "MADV_HUGEPAGE", None)
+    if advice is None or tensor.device.type != "cpu" or tensor.nbytes < 4 * LARGE:
+        return tensor
+    try:
+        pages = mmap.mmap(-1, -(-tensor.nbytes // LARGE) * LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        pages.madvise(advice)
+    except OSError:
+        return tensor
+    return torch.frombuffer(pages, dtype=tensor.dtype, count=tensor.numel()).view(tensor.shape).copy_(tensor)
+
+
+def _flushing() -> bool:
+    smallest = torch.tensor([1.1754944e-38])
+    return bool((smallest * 0.5 == 0).item())

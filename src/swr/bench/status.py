@@ -1,0 +1,91 @@
+"""What is in a store, in words."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from swr.bench import paper
+from swr.bench.engines import claim
+from swr.bench.estimate import duration
+from swr.bench.jobs import last_line
+from swr.bench.results import aligned, table
+from swr.bench.store import Record, Store
+
+STATES = ("done", "running", "interrupted", "failed", "pending")
+
+
+def report(store: Store, experiment: str | None = None, *, errors: bool = False) -> str:
+    """The runs by status, then those that are running and those that failed.
+
+    experiment: only this one, with its table of results.
+    errors: with the traceback of every failure.
+    """
+    if experiment is not None:
+        paper.protocol(experiment)
+    records = store.runs(experiment)
+    if not records:
+        return f"{store.path} holds no runs" + (f" of {experiment}" if experiment else "")
+    states = {record.id: state(record, store) for record in records}
+    parts = [_counts(records, states)]
+    running = [record for record in records if states[record.id] == "running"]
+    if running:
+        parts.append("running:\n" + "\n".join(f"  {_progress(record)}" for record in running))
+    failed = [record for record in records if states[record.id] == "failed"]
+    if failed:
+        parts.append("failed:\n" + "\n".join(f"  {_failure(record, errors)}" for record in failed))
+    if "interrupted" in states.values():
+        parts.append("What was interrupted goes on when its command is given again.")
+    if experiment is not None:
+        parts += _tables(records)
+    return "\n\n".join(parts)
+
+
+def state(record: Record, store: Store) -> str:
+    """The status of a run; one that is marked as running while no process has it was interrupted."""
+    if record.status in ("done", "failed"):
+        return record.status
+    if claim.held(store.folder / record.id):
+        return "running"
+    return "interrupted" if record.last or record.status == "running" else "pending"
+
+
+def _counts(records: Sequence[Record], states: dict[str, str]) -> str:
+    counts = Counter((r.config.experiment, r.config.column, states[r.id]) for r in records)
+    used = [name for name in STATES if any(key[2] == name for key in counts)]
+    seconds: dict[tuple[str, str], float] = defaultdict(float)
+    for record in records:
+        seconds[record.config.experiment, record.config.column] += record.seconds or 0.0
+    rows = [
+        [experiment, column, *(str(counts[experiment, column, name] or "") for name in used), duration(spent)]
+        for (experiment, column), spent in seconds.items()
+    ]
+    return aligned([["experiment", "column", *used, "computed"], *rows])
+
+
+def _progress(record: Record) -> str:
+    last = record.last
+    if last is None:
+        return f"{record.config.label}  starting"
+    return f"{record.config.label}  epoch {last.epoch}/{last.total}  loss {last.train_loss:.4f}  test {last.test_accuracy:.4f}"
+
+
+def _failure(record: Record, whole: bool) -> str:
+    error = record.error or "an unknown error"
+    if not whole:
+        return f"{record.config.label}  {last_line(error)}"
+    return f"{record.config.label}  (run {record.id} on {record.provenance.host})\n" + "\n".join(
+        f"    {line}" for line in error.strip().splitlines()
+    )
+
+
+def _tables(records: Sequence[Record]) -> list[str]:
+    """A table per length and validation split: results of different protocols do not mix."""
+    groups: dict[tuple[object, ...], list[Record]] = {}
+    for record in records:
+        if record.status == "done":
+            groups.setdefault((record.config.epochs, record.config.validation), []).append(record)
+    parts = []
+    for (epochs, validation), group in groups.items():
+        assert isinstance(epochs, tuple)
+        held_out = f", {validation:.0%} of the training data held out" if validation else ""
+        parts.append(f"{' + '.join(map(str, epochs))} epochs{held_out}. {table(group)}")
+    return parts

@@ -1,0 +1,278 @@
+"""The loop: stages x epochs x steps, metrics once an epoch, exact resume.
+
+Adam with its default settings, fused; one optimizer for the whole run, whose state goes on from stage to stage (a method may
+clear what it resets). Nothing in an epoch waits for the device: losses and outputs stay tensors until its end.
+
+Everything random comes from the configuration's seed, in separate streams for the initial parameters, the chunks, the
+batches and the method, so that runs of one seed differ in their method only. On a CPU results are the same bit for bit with
+the same number of threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from swr import methods
+from swr.bench import checkpoint as checkpoints
+from swr.bench import columns, models
+from swr.bench.checkpoint import CheckpointError
+from swr.bench.config import RunConfig
+from swr.bench.data import Dataset, load
+from swr.bench.feed import Feed
+from swr.bench.process import flushed_denormals
+from swr.bench.scenarios import Material, prepare, seed_of, stream
+from swr.methods.layers import convolutions, weights
+from swr.norms import frobenius_norms
+
+EVALUATION_BATCH = 1024
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One row of metrics."""
+
+    epoch: int
+    """from 1, counted over all stages"""
+    stage: int
+    """from 0"""
+    total: int
+    """epochs of the whole run"""
+    train_loss: float
+    """mean cross-entropy over the epoch's batches as they were met, without penalties"""
+    train_accuracy: float
+    """over the same batches"""
+    test_accuracy: float
+    validation_accuracy: float | None
+    norms: dict[str, float]
+    """Frobenius norm of each layer's weight at the end of the epoch"""
+    seconds: float
+    """the only field that differs between two runs of one configuration"""
+
+
+def run(
+    config: RunConfig,
+    checkpoint: Path,
+    *,
+    data: Path | None = None,
+    device: str = "cpu",
+    every: float = 30.0,
+    report: Callable[[Epoch], None] = lambda epoch: None,
+) -> list[Epoch]:
+    """Train as configured and return every epoch; if the checkpoint exists, go on from it exactly.
+
+    >>> epochs = run(config, Path("run.pt"))                    # doctest: +SKIP
+
+    checkpoint: a file, written at the end of epochs; left behind at the end, for the caller to remove.
+    data: folder with the official files of the datasets.
+    device: of torch, one for which Adam can be fused (``cpu``, ``cuda``).
+    every: seconds between two checkpoints; more when writing one takes over a twentieth of that. 0: after each epoch.
+    report: called with every epoch, those in the checkpoint first. If it raises, the checkpoint is brought up to date.
+    """
+    dataset = load(columns.find(config.column).dataset, data)
+    cuda = [torch.device(device)] if torch.device(device).type == "cuda" else []
+    with flushed_denormals(), torch.random.fork_rng(devices=cuda):
+        training = Training(config, dataset, device)
+        epochs = _resume(training, config, checkpoint)
+        for epoch in epochs:
+            report(epoch)
+        written, cost = time.monotonic(), 0.0
+        while len(epochs) < config.total:
+            epochs.append(training.epoch())
+            last = len(epochs) == config.total
+            saved = last or time.monotonic() - written >= max(every, 20 * cost if every else 0.0)
+            if saved:
+                begin = time.monotonic()
+                _save(training, config, checkpoint, epochs)
+                written = time.monotonic()
+                cost = written - begin
+            try:
+                report(epochs[-1])
+            except BaseException:
+                if not saved:
+                    _save(training, config, checkpoint, epochs)
+                raise
+    return epochs
+
+
+class Training:
+    """A model, its optimizer, its method and its data, moved forward one epoch at a time.
+
+    Seeds torch's global random numbers, which initialisers and dropout draw from.
+    """
+
+    def __init__(self, config: RunConfig, dataset: Dataset, device: str = "cpu") -> None:
+        self.config = config
+        self.device = torch.device(device)
+        self.material: Material = prepare(config, dataset)
+        torch.manual_seed(seed_of(config.seed, "parameters"))
+        images = self.material.train.images
+        shape = (images.shape[1], images.shape[2], images.shape[3])
+        self.model = models.build(columns.find(config.column).model, shape, dataset.classes).to(self.device)
+        layout = bool(convolutions(self.model))
+        self.train = Feed(self.material.train, dataset, self.device, channels_last=layout)
+        self.test = Feed(self.material.test, dataset, self.device, channels_last=layout)
+        held_out = self.material.validation
+        self.validation = None if held_out is None else Feed(held_out, dataset, self.device, channels_last=layout)
+        self.batches = stream(config.seed, "batches")
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.lr, fused=True)
+        example, _ = self.train.batch(torch.arange(min(2, len(self.train)), device=self.device))
+        self.method = methods.build(
+            config.method, self.model, example, seed=seed_of(config.seed, "method"), **dict(config.hyper)
+        )
+        self.method.attach(self.optimizer)
+        self.done = 0
+        """epochs trained so far"""
+        self._weights = weights(self.model)
+        torch.manual_seed(seed_of(config.seed, "training"))
+
+    def epoch(self) -> Epoch:
+        """Train one epoch and measure."""
+        begin = time.perf_counter()
+        number = self.done + 1
+        index, first = self._stage(number)
+        if first and index > 0:
+            self.method.new_task(_StageBatches(self, index), F.cross_entropy)
+        drops = sum(1 for drop in self.config.lr_drops if drop <= number)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.config.lr * self.config.lr_factor**drops
+        loss, accuracy = self.pass_over(self.material.stages[index].indices)
+        test = self.accuracy(self.test)
+        validation = None if self.validation is None else self.accuracy(self.validation)
+        norms = frobenius_norms([p.detach() for p in self._weights.values()]).tolist()
+        self.done = number
+        return Epoch(
+            epoch=number,
+            stage=index,
+            total=self.config.total,
+            train_loss=float(loss),
+            train_accuracy=float(accuracy),
+            test_accuracy=float(test),
+            validation_accuracy=None if validation is None else float(validation),
+            norms=dict(zip(self._weights, norms, strict=True)),
+            seconds=time.perf_counter() - begin,
+        )
+
+    def pass_over(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """Train on these examples once, in a random order; returns mean loss and accuracy, still on the device."""
+        model, optimizer, method = self.model, self.optimizer, self.method
+        parameters = list(model.parameters())
+        order = indices.index_select(0, torch.randperm(len(indices), generator=self.batches))
+        order = order.to(self.device, non_blocking=True)
+        count = _Count()
+        model.train()
+        for index in torch.split(order, self.config.batch_size):
+            inputs, labels = self.train.batch(index, reuse=True)
+            outputs = model(inputs)
+            loss = F.cross_entropy(outputs, labels)
+            count.add(outputs, labels, loss)
+            penalty = method.penalty()
+            if penalty is not None:
+                loss = loss + penalty
+            for p in parameters:  # what zero_grad does, without its bookkeeping
+                p.grad = None
+            loss.backward()
+            optimizer.step()
+        return count.means()
+
+    @torch.inference_mode()
+    def accuracy(self, feed: Feed) -> Tensor:
+        """The part of the labels that the model gets right, still on the device."""
+        self.model.eval()
+        correct = torch.zeros((), dtype=torch.float64, device=self.device)
+        for inputs, labels in feed.chunks(EVALUATION_BATCH):
+            correct += (self.model(inputs).argmax(1) == labels).sum()
+        return correct / len(feed)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything the next epoch depends on."""
+        cuda = torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None
+        return {
+            "done": self.done,
+            "model": dict(self.model.state_dict()),
+            "optimizer": self.optimizer.state_dict(),
+            "method": self.method.state_dict(),
+            "batches": self.batches.get_state(),
+            "random": torch.get_rng_state(),
+            "random_cuda": cuda,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue exactly where :meth:`state_dict` was taken."""
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.method.load_state_dict(state["method"])
+        self.batches.set_state(state["batches"])
+        torch.set_rng_state(state["random"])
+        if self.device.type == "cuda" and state["random_cuda"] is not None:
+            torch.cuda.set_rng_state(state["random_cuda"], self.device)
+        self.done = int(state["done"])
+
+    def _stage(self, number: int) -> tuple[int, bool]:
+        """The stage of an epoch, and whether it is the stage's first."""
+        end = 0
+        for index, stage in enumerate(self.material.stages):
+            start, end = end, end + stage.epochs
+            if number <= end:
+                return index, number == start + 1
+        raise IndexError(f"epoch {number} of {end}")
+
+
+class _Count:
+    """Losses and right answers of an epoch, added up at its end."""
+
+    def __init__(self) -> None:
+        self._losses: list[Tensor] = []
+        self._sizes: list[int] = []
+        self._answers: list[Tensor] = []
+        self._labels: list[Tensor] = []
+
+    def add(self, outputs: Tensor, labels: Tensor, loss: Tensor) -> None:
+        """One batch."""
+        self._losses.append(loss.detach())
+        self._sizes.append(len(labels))
+        self._answers.append(outputs.detach().argmax(1))
+        self._labels.append(labels)
+
+    def means(self) -> tuple[Tensor, Tensor]:
+        """Loss and accuracy over all examples."""
+        losses = torch.stack(self._losses).double()
+        sizes = torch.tensor(self._sizes, dtype=torch.float64).to(losses.device, non_blocking=True)
+        correct = torch.cat(self._answers) == torch.cat(self._labels)
+        return (losses * sizes).sum() / sizes.sum(), correct.double().mean()
+
+
+class _StageBatches:
+    """A stage's data in order, for methods that look at it; can be gone through more than once."""
+
+    def __init__(self, training: Training, stage: int) -> None:
+        self._training, self._indices = training, training.material.stages[stage].indices
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        for index in torch.split(self._indices.to(self._training.device), self._training.config.batch_size):
+            yield self._training.train.batch(index)
+
+
+def _resume(training: Training, config: RunConfig, path: Path) -> list[Epoch]:
+    state = checkpoints.read(path)
+    if state is None:
+        return []
+    if state.get("identity") != config.identity:
+        raise CheckpointError(
+            f"the checkpoint {path} belongs to another run ({state.get('identity')}, this is {config.identity}): "
+            "move it away, or give this run another file."
+        )
+    training.load_state_dict(state["training"])
+    return [Epoch(**row) for row in state["epochs"]]
+
+
+def _save(training: Training, config: RunConfig, path: Path, epochs: list[Epoch]) -> None:
+    rows = [asdict(epoch) for epoch in epochs]
+    checkpoints.write(path, {"identity": config.identity, "training": training.state_dict(), "epochs": rows})

@@ -1,0 +1,159 @@
+"""What every method is: hooks around a training loop, ours or the user's, and a state that can be saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from swr.errors import AttachError, StateError
+from swr.hooks import Handle, group_of, unwrapped
+
+Batches = Iterable[tuple[Tensor, Tensor]]
+"""inputs and targets, batch by batch"""
+
+LossFunction = Callable[[Tensor, Tensor], Tensor]
+"""outputs, targets -> the mean loss"""
+
+
+class Method:
+    """Something done to a network while it trains; the base does nothing.
+
+    A loop calls it at five moments, and any of them may be empty:
+
+        loss = loss_fn(model(x), y) + penalty()         penalty()      None when there is nothing to add
+        loss.backward()
+        before_step()   optimizer.step()   step()       both called by the optimizer after attach(optimizer)
+        new_task(batches, loss_fn)                      the training data changed
+
+    >>> class Clip(Method):
+    ...     title = "clipping"
+    ...     def step(self):
+    ...         for p in self.model.parameters():
+    ...             p.data.clamp_(-1, 1)
+
+    A method that needs activations registers forward hooks on ``model`` itself, keeps what it needs, and removes them
+    in :meth:`close`. One that draws random numbers uses ``self.generator``, which is part of its state. One that
+    touches the optimizer's state finds it as ``self.optimizer``. Parameters are always changed in place.
+
+    model: the network, before it is wrapped; its parameters now are θ_0.
+    example_inputs: a batch of inputs, for methods that have to trace the model.
+    seed: of ``self.generator``.
+    """
+
+    title: ClassVar[str] = ""
+    """as it stands in tables"""
+    symbols: ClassVar[Mapping[str, str]] = {}
+    """the hyper-parameters that are swept, by keyword, with the paper's symbol"""
+
+    def __init__(self, model: nn.Module, example_inputs: Any = None, *, seed: int = 0) -> None:
+        self.model = model
+        self.generator = torch.Generator().manual_seed(seed)
+        self._handle: Handle | None = None
+
+    def penalty(self) -> Tensor | None:
+        """What to add to the loss, or None."""
+        return None
+
+    def before_step(self, optimizer: Optimizer | None = None) -> None:
+        """Between backward and the optimizer's step."""
+
+    def step(self) -> None:
+        """Right after the optimizer's step."""
+
+    def after_step(self, optimizer: Optimizer) -> None:
+        """What the optimizer calls: :meth:`step`."""
+        self.step()
+
+    def new_task(self, batches: Batches | None = None, loss_fn: LossFunction | None = None) -> None:
+        """The training data changed; not called before the first data.
+
+        batches: the new data, for methods that look at it.
+        loss_fn: the mean loss of outputs and targets.
+        """
+
+    def attach(self, optimizer: Optimizer) -> Handle:
+        """Let this optimizer call :meth:`before_step` and :meth:`step`; ``remove()`` on the handle undoes it.
+
+        optimizer: one that holds parameters of the model; Accelerate's wrapper is seen through.
+        """
+        optimizer = unwrapped(optimizer)
+        if self.attached:
+            raise AttachError("already attached to an optimizer; call remove() on the first handle before attaching again.")
+        if all(group is None for group in group_of(optimizer, list(self.model.parameters()))):
+            raise AttachError(
+                "the optimizer holds none of this model's parameters; build it from model.parameters() of the same model."
+            )
+        kind = type(self)
+        acts_after = kind.step is not Method.step or kind.after_step is not Method.after_step
+        self._handle = Handle(
+            optimizer,
+            before=self.before_step if kind.before_step is not Method.before_step else None,
+            after=self.after_step if acts_after else None,
+        )
+        return self._handle
+
+    @property
+    def attached(self) -> bool:
+        """Whether an optimizer calls the method."""
+        return self._handle is not None and self._handle.active
+
+    @property
+    def optimizer(self) -> Optimizer | None:
+        """The optimizer it is attached to."""
+        return self._handle.optimizer if self._handle is not None and self._handle.active else None
+
+    def close(self) -> None:
+        """Detach from the optimizer and remove every hook."""
+        if self._handle is not None:
+            self._handle.remove()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything the method has to remember, the random generator included; plain data and tensors."""
+        return {"generator": self.generator.get_state(), **self._state()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue exactly where :meth:`state_dict` was taken."""
+        expected = {"generator", *self._state()}
+        if not isinstance(state, Mapping) or set(state) != expected:
+            found = ", ".join(sorted(map(str, state))) if isinstance(state, Mapping) else type(state).__name__
+            raise StateError(
+                f"this is not the state of {type(self).__name__}: "
+                f"expected {', '.join(sorted(expected))}, found {found or 'nothing'}."
+            )
+        self._load({key: value for key, value in state.items() if key != "generator"})
+        self.generator.set_state(state["generator"])
+
+    def _state(self) -> dict[str, Any]:
+        """What a method adds to its state."""
+        return {}
+
+    def _load(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`_state`; the keys are checked."""
+
+
+def learnable(model: nn.Module) -> dict[str, nn.Parameter]:
+    """θ: every parameter that is trained, once, by name."""
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
+def saved(parameters: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:
+    """A copy of the parameters as they are now: θ_0."""
+    return {name: p.detach().clone() for name, p in parameters.items()}
+
+
+def restore(target: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> None:
+    """Copy saved parameters into place, checking that they belong to the same model."""
+    if other := sorted(set(target) ^ set(state)):
+        raise StateError(f"the state belongs to another model: the parameter {other[0]!r} is in only one of them.")
+    for name, tensor in target.items():
+        if tensor.shape != state[name].shape:
+            raise StateError(
+                f"the state belongs to another model: {name} is {list(tensor.shape)}, in the state {list(state[name].shape)}."
+            )
+    with torch.no_grad():
+        for name, tensor in target.items():
+            tensor.copy_(state[name])

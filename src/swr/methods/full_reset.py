@@ -1,0 +1,44 @@
+"""Full reset: begin anew whenever the data changes, the reference for what a stage's data alone can give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from swr.methods.base import Batches, LossFunction, Method
+from swr.methods.fresh import Initialiser, check_optimizer_state, forget, own_initialiser, redraw
+
+
+class FullReset(Method):
+    """Re-initialise every layer with a fresh draw, running statistics included, when the data changes.
+
+    >>> method = FullReset(model)                               # doctest: +SKIP
+    >>> method.attach(optimizer)                                # doctest: +SKIP
+    >>> method.new_task()                                       # doctest: +SKIP
+
+    initialise: draws one layer anew; by default its own ``reset_parameters()``.
+    optimizer_state: "clear" makes the optimizer begin anew too (needs ``attach``); "keep" leaves its state.
+    """
+
+    title = "full reset"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        example_inputs: Any = None,
+        *,
+        initialise: Initialiser = own_initialiser,
+        optimizer_state: str = "clear",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(model, example_inputs, seed=seed)
+        self.layers = [module for module in model.modules() if next(module.parameters(recurse=False), None) is not None]
+        self.initialise = initialise
+        self.optimizer_state = check_optimizer_state(optimizer_state)
+
+    def new_task(self, batches: Batches | None = None, loss_fn: LossFunction | None = None) -> None:
+        """A fresh network."""
+        redraw(self.layers, self.generator, self.initialise)
+        if self.optimizer_state == "clear":
+            forget(self.optimizer, self.layers)

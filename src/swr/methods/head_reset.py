@@ -1,0 +1,64 @@
+"""Head reset: draw the fully connected layers anew when the data changes (Nikishin et al., 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import nn
+
+from swr.errors import ModelError, OptionError
+from swr.methods.base import Batches, LossFunction, Method
+from swr.methods.fresh import Initialiser, check_optimizer_state, forget, own_initialiser, redraw
+from swr.methods.layers import convolutions, linears
+
+
+class HeadReset(Method):
+    """Re-initialise the fully connected layers with a fresh draw; of a network without convolutions only the last one.
+
+    >>> method = HeadReset(model)                               # doctest: +SKIP
+    >>> method.new_task()                                       # doctest: +SKIP
+
+    layers: names of the modules to reset, in place of this choice.
+    initialise: draws one layer anew; by default its own ``reset_parameters()``.
+    optimizer_state: "keep" goes on with the moments of the old head, as a loop with one optimizer that knows nothing of the
+        reset does; "clear" makes the optimizer begin anew with these layers (needs ``attach``).
+    """
+
+    title = "head reset"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        example_inputs: Any = None,
+        *,
+        layers: Sequence[str] | None = None,
+        initialise: Initialiser = own_initialiser,
+        optimizer_state: str = "keep",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(model, example_inputs, seed=seed)
+        self.layers = _head(model) if layers is None else _named(model, layers)
+        self.initialise = initialise
+        self.optimizer_state = check_optimizer_state(optimizer_state)
+
+    def new_task(self, batches: Batches | None = None, loss_fn: LossFunction | None = None) -> None:
+        """A fresh head."""
+        redraw(self.layers, self.generator, self.initialise)
+        if self.optimizer_state == "clear":
+            forget(self.optimizer, self.layers)
+
+
+def _head(model: nn.Module) -> list[nn.Module]:
+    found: list[nn.Module] = list(linears(model))
+    if not found:
+        raise ModelError("the model has no nn.Linear to reset; name the layers of its head with layers=.")
+    return found if convolutions(model) else found[-1:]
+
+
+def _named(model: nn.Module, names: Sequence[str]) -> list[nn.Module]:
+    modules = dict(model.named_modules())
+    if unknown := [name for name in names if name not in modules]:
+        raise OptionError(f"the model has no layer {unknown[0]!r}; it has {', '.join(filter(None, modules))}.")
+    inside = {id(child): child for name in names for child in modules[name].modules()}
+    return [module for module in inside.values() if next(module.parameters(recurse=False), None) is not None]

@@ -1,0 +1,42 @@
+"""L2 Init: pull all learnable parameters to where they began (Kumar et al., 2023)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from swr.methods.base import restore, saved
+from swr.methods.decay import Decay
+
+
+class L2Init(Decay):
+    """L2 regularisation towards the initial parameters, which are kept: the size of the model once more.
+
+        loss + λ/2 ‖θ - θ_0‖²
+
+    >>> method = L2Init(model, coefficient=1e-5)                # doctest: +SKIP
+    >>> method.attach(optimizer)                                # doctest: +SKIP
+
+    coefficient: λ, at least 0.
+    """
+
+    title = "L2 Init"
+
+    def __init__(self, model: nn.Module, example_inputs: Any = None, *, coefficient: float, seed: int = 0) -> None:
+        super().__init__(model, example_inputs, coefficient=coefficient, seed=seed)
+        self._initial = saved(self._parameters)
+
+    def differences(self, indices: list[int] | None = None) -> list[Tensor]:
+        """θ - θ_0."""
+        parameters: list[Tensor] = list(self._parameters.values())
+        initial = list(self._initial.values())
+        chosen = range(len(parameters)) if indices is None else indices
+        return list(torch._foreach_sub([parameters[i] for i in chosen], [initial[i] for i in chosen]))
+
+    def _state(self) -> dict[str, Any]:
+        return {"initial": dict(self._initial)}
+
+    def _load(self, state: dict[str, Any]) -> None:
+        restore(self._initial, state["initial"])

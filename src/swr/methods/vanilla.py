@@ -1,0 +1,9 @@
+"""Plain training: the line everything is compared with."""
+
+from swr.methods.base import Method
+
+
+class Vanilla(Method):
+    """Do nothing."""
+
+    title = "vanilla"
