@@ -1,20 +1,18 @@
 """What a rescale costs: ratios measured side by side in one run, on one thread.
 
-    python benchmarks/rescale.py
-
-Every pair is timed in alternation and the median of the ratios is printed, so a slow moment of the machine hits both sides.
+python benchmarks/rescale.py
 """
 
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable
 
 import torch
 from torch import nn
 
 import swr
+from timing import Row, ratio, show, side_by_side
 
 
 def vgg16(classes: int = 1000, hidden: int = 4096, spatial: int = 7) -> nn.Sequential:
@@ -36,26 +34,7 @@ def mlp() -> nn.Sequential:
     return nn.Sequential(nn.Linear(784, 100), nn.ReLU(), nn.Linear(100, 100), nn.ReLU(), nn.Linear(100, 10))
 
 
-def side_by_side(candidates: dict[str, Callable[[], object]], repeats: int, inner: int) -> dict[str, list[float]]:
-    """Seconds per call, each candidate timed once in every round, in turn."""
-    times: dict[str, list[float]] = {name: [] for name in candidates}
-    for _ in range(3):
-        for call in candidates.values():
-            call()
-    for _ in range(repeats):
-        for name, call in candidates.items():
-            start = time.perf_counter()
-            for _ in range(inner):
-                call()
-            times[name].append((time.perf_counter() - start) / inner)
-    return times
-
-
-def ratio(times: dict[str, list[float]], above: str, below: str) -> float:
-    return statistics.median(a / b for a, b in zip(times[above], times[below], strict=True))
-
-
-def large() -> list[tuple[str, str, float, str]]:
+def large() -> list[Row]:
     model = vgg16(classes=10)
     rescaler = swr.SoftWeightRescaling(model, torch.randn(1, 3, 224, 224), coefficient=1e-3)
     for p in model.parameters():
@@ -70,8 +49,7 @@ def large() -> list[tuple[str, str, float, str]]:
             "memcpy": lambda: torch._foreach_copy_(target, source),
             "fused Adam": optimizer.step,
         },
-        repeats=15,
-        inner=1,
+        rounds=15,
     )
     size = f"VGG-16, {sum(p.numel() for p in source) / 1e6:.0f} M parameters"
     state = 8 * (len(rescaler.state_dict()["anchors"]) + len(rescaler.state_dict()["pending"]))
@@ -84,7 +62,7 @@ def large() -> list[tuple[str, str, float, str]]:
     ]
 
 
-def small() -> list[tuple[str, str, float, str]]:
+def small() -> list[Row]:
     inputs, labels = torch.randn(256, 784), torch.randint(10, (256,))
 
     def training(kind: str) -> Callable[[], None]:
@@ -108,7 +86,7 @@ def small() -> list[tuple[str, str, float, str]]:
 
         return step
 
-    times = side_by_side({kind: training(kind) for kind in ("vanilla", "SWR", "L2", "L2 Init")}, repeats=60, inner=20)
+    times = side_by_side({kind: training(kind) for kind in ("vanilla", "SWR", "L2", "L2 Init")}, rounds=60, inner=20)
     size = "MLP 784-100-100-10, batch 256"
     for kind, seconds in times.items():
         print(f"{size}, {kind}: {statistics.median(seconds) * 1e6:.0f} us a step")
@@ -122,11 +100,7 @@ def small() -> list[tuple[str, str, float, str]]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    rows = small() + large()
-    width = max(len(row[0]) for row in rows), max(len(row[1]) for row in rows)
-    print(f"{'network':<{width[0]}}  {'cost':<{width[1]}}  ratio  bound")
-    for network, cost, value, bound in rows:
-        print(f"{network:<{width[0]}}  {cost:<{width[1]}}  {value:5.3f}  {bound}")
+    show(small() + large())
 
 
 if __name__ == "__main__":

@@ -4,17 +4,14 @@
 
 The lower bound is forward, backward and a fused Adam step on batches that lie ready, and nothing else; ours gathers the batches
 in a random order, counts losses and right answers, and calls the method. The usual way is a Dataset of single images with a
-DataLoader, the default Adam and ``loss.item()``. Each pair trains in turn and the median of the ratios is printed, so a slow
-moment of the machine hits both sides; the time is the processor's, so that other processes count less. An epoch of MNIST
-is a whole one, so that the batches come from memory and not from a cache. Without SWR_DATA the images are random numbers of
-the same shape.
+DataLoader, the default Adam and ``loss.item()``. An epoch of MNIST is a whole one, so that the batches come from memory and
+not from a cache. Without SWR_DATA the images are random numbers of the same shape.
 """
 
 from __future__ import annotations
 
 import os
 import statistics
-import time
 from collections.abc import Callable
 
 import torch
@@ -28,8 +25,7 @@ from swr.bench.config import RunConfig
 from swr.bench.data import Dataset, Split, load
 from swr.bench.process import flushed_denormals
 from swr.bench.training import EVALUATION_BATCH, Training
-
-Row = tuple[str, str, float, str]
+from timing import Row, ratio, show, side_by_side
 
 
 class Images(TorchDataset[tuple[Tensor, int]]):
@@ -117,25 +113,6 @@ def evaluation(config: RunConfig, dataset: Dataset) -> tuple[Callable[[], object
     return lambda: float(training.accuracy(training.test)), forward
 
 
-def side_by_side(candidates: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """Seconds of each candidate in every round; the order turns from round to round."""
-    times: dict[str, list[float]] = {name: [] for name in candidates}
-    names = list(candidates)
-    for call in candidates.values():
-        call()
-    for round_ in range(repeats):
-        turn = round_ % len(names)
-        for name in names[turn:] + names[:turn]:
-            start = time.thread_time()
-            candidates[name]()
-            times[name].append(time.thread_time() - start)
-    return times
-
-
-def ratio(times: dict[str, list[float]], above: str, below: str) -> float:
-    return statistics.median(a / b for a, b in zip(times[above], times[below], strict=True))
-
-
 def measure(column: str, batches: int, repeats: int, bound: str) -> list[Row]:
     dataset = dataset_of(columns.find(column).dataset)
     config, l2, _, rescaled = paper.expand("generalization", columns=[column], seeds=1)
@@ -163,10 +140,7 @@ def main() -> None:
     torch.set_num_threads(1)
     with flushed_denormals():
         rows = measure("mnist-mlp", batches=234, repeats=15, bound=">= 2") + measure("cifar10-cnn", 10, 9, "")
-    width = max(len(row[0]) for row in rows), max(len(row[1]) for row in rows)
-    print(f"{'column':<{width[0]}}  {'cost':<{width[1]}}  ratio  bound")
-    for column, cost, value, bound in rows:
-        print(f"{column:<{width[0]}}  {cost:<{width[1]}}  {value:5.3f}  {bound}")
+    show(rows)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def vgg16(
 
     normalised: batch normalisation behind each convolution. The paper does not say, but it sweeps λ_f and λ_c for
         networks with batch normalisation only and gives both for VGG-16; and without it, under the default initialisation,
-        the outputs of a new network differ between images by 1e-7 only, so that it hardly learns.
+        the outputs of a new network differ between images by 1e-7 only.
     widths: channels of each convolution; 0 is a 2x2 max-pooling.
     """
     layers: list[nn.Module] = []
@@ -89,7 +89,7 @@ MODELS: dict[str, Callable[[Shape, int], nn.Module]] = {"mlp": mlp, "cnn": cnn, 
 
 
 def build(name: str, shape: Shape, classes: int) -> nn.Module:
-    """A freshly initialised network; convolutional ones in channels-last layout, which is faster on every device.
+    """A freshly initialised network; convolutional ones in channels-last layout.
 
     >>> sum(p.numel() for p in build("mlp", (1, 28, 28), 10).parameters())
     89610

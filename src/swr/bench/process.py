@@ -18,7 +18,7 @@ def flushed_denormals() -> Iterator[None]:
     """Treat denormal numbers as zero inside, in this thread.
 
     The moments of weights that get no gradient any more (dead units) decay into denormals and stay there,
-    and a processor computes with those a hundred times more slowly.
+    and many processors compute with those far more slowly.
     """
     before = _flushing()
     torch.set_flush_denormal(True)
@@ -31,8 +31,8 @@ def flushed_denormals() -> Iterator[None]:
 def in_large_pages(tensor: Tensor) -> Tensor:
     """The same tensor in memory with large pages, where the system has them.
 
-    Batches are gathered from random places, and finding those costs as much as reading them; large pages make a gather
-    a third faster. A tensor that is small or not on the CPU is returned as it is.
+    Batches are gathered from random places, and finding those costs as much as reading them; large pages make
+    a gather faster. A tensor that is small or not on the CPU is returned as it is.
     """
     advice = getattr(mmap, "MADV_HUGEPAGE", None)
     if advice is None or tensor.device.type != "cpu" or tensor.nbytes < 4 * LARGE:

@@ -6,7 +6,7 @@ A loop may use either way and gets the same gradients:
 
 * not attached: :meth:`penalty` is the scalar to add to the loss, and autograd differentiates it;
 * attached to an optimizer: ``λ δ`` is added to the gradients just before each step, and :meth:`penalty` is None, so that a
-  loop that also adds ``penalty()`` counts it once. This costs one pass over the parameters, an autograd term about five.
+  loop that also adds ``penalty()`` counts it once. This saves autograd the term.
 
 Attached, the penalty is applied once per optimizer step however many backward passes came before (gradient
 accumulation), and it is not part of what a loop may clip. Under a GradScaler it is scaled like the other gradients.
