@@ -68,6 +68,8 @@ INHOMOGENEOUS = {
     "power of two": lambda x: 2**x,
     "rounding": torch.round,
     "logarithm": lambda x: x.abs().log1p(),
+    "cast to integers and back": lambda x: (4 * x).int().to(x.dtype),
+    "product over places": lambda x: x.new_ones(3, 4).scatter_reduce(1, torch.zeros(3, 4, dtype=torch.long), x, "prod"),
 }
 
 
@@ -107,6 +109,32 @@ def test_an_unknown_operator_holds_until_the_user_teaches_it():
         assert role(lambda x: triple(x)) == "free"
     finally:
         del _RULES[str(torch.ops.swrtests.triple.default)]
+
+
+def test_branches_of_control_flow_operators_hold():
+    def branch(x):
+        return torch.cond(x.shape[0] > 2, lambda t: t.sin(), lambda t: t.cos(), (x,))
+
+    def on_data(x):
+        return torch.cond(x.sum() > 0, lambda t: t.relu(), lambda t: t.abs(), (x,))
+
+    assert role(branch) == "held"
+    assert role(on_data) == "held"
+
+
+def test_an_embedding_bag_is_a_weight_like_any_table():
+    class Bag(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bag, self.head = nn.EmbeddingBag(10, 4), nn.Linear(4, 2)
+
+        def forward(self, tokens):
+            return self.head(self.bag(tokens).relu())
+
+    model, tokens = Bag(), torch.randint(10, (3, 5))
+    plan = swr.analyze(model, tokens)
+    assert plan.free == ("bag.weight", "head.weight")
+    assert plan.verify(model, tokens) < 1e-12
 
 
 class Reads(nn.Module):

@@ -128,6 +128,8 @@ def follow(
             values[node] = _placeholder(node, traced, flow, frozen, buffers)
         elif node.op == "call_function":
             values[node] = _call(node, values, flow, lookup)
+        else:  # a branch of torch.cond and the like, which holds what goes into it
+            values[node] = None
     for name, node in traced.mutated.items():
         flow.where = f"buffer {name} keeps its next value"
         for value in _tensors([values[node]]):
@@ -181,6 +183,8 @@ def _call(node: fx.Node, values: Mapping[fx.Node, Any], flow: Flow, lookup: Call
         return None
     else:
         result = flow.hold(*inputs)
+    if isinstance(result, Form) and not result.is_zero and _counts(node):
+        result = flow.hold(*inputs)  # a number cast to an integer: its scale is lost in the rounding
     pure = all(v.pure for v in inputs)
     leaves = frozenset().union(*(v.leaves for v in inputs)) if pure else frozenset()
     if isinstance(result, tuple):
@@ -243,6 +247,12 @@ def _is_floating(node: fx.Node) -> bool:
     if isinstance(value, (tuple, list)):
         return True
     return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def _counts(node: fx.Node) -> bool:
+    """Whether the result is a tensor of integers."""
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and not _is_floating(node) and value.dtype is not torch.bool
 
 
 def _name(target: Any) -> str:

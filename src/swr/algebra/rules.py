@@ -90,7 +90,7 @@ def _activation(flow: Flow, x: Value, *others: Any, **options: Any) -> Form | No
 # Only the shape, the sign or the order of the input counts.
 @rule(
     *_aten(
-        """ones_like rand_like randn_like randint_like empty_like new_ones new_empty bernoulli argmax argmin argsort sign sgn
+        """ones_like rand_like randn_like randint_like empty_like new_ones new_empty bernoulli.p argmax argmin argsort sign sgn
         signbit isnan isinf isfinite nonzero logical_not count_nonzero any all cosine_similarity"""
     )
 )
@@ -109,8 +109,14 @@ def _full(flow: Flow, x: Value, *args: Any, **options: Any) -> Form | None:
 
 
 # Sums: everything that meets must have one scale.
-@rule(*_aten("add sub rsub lerp dist cdist pairwise_distance"))
+@rule(*_aten("add sub rsub dist cdist pairwise_distance"))
 def _sum(flow: Flow, x: Any, y: Any, *others: Any, **options: Any) -> Form | None:
+    return flow.same(x, y)
+
+
+@rule("aten.lerp")
+def _lerp(flow: Flow, x: Value, y: Value, weight: Any) -> Form | None:
+    flow.hold(weight)  # x + w (y - x) has a share of x in it whatever w is
     return flow.same(x, y)
 
 
@@ -156,6 +162,8 @@ def _index_put(flow: Flow, x: Value, indices: Any, values: Value, *others: Any) 
 
 @rule(*_aten("scatter scatter_add scatter_reduce index_add index_copy index_fill index_reduce"))
 def _scatter(flow: Flow, x: Value, dim: int, index: Value, source: Any, *others: Any, **options: Any) -> Form | None:
+    if {"prod", "multiply"} & {*others, *options.values()}:
+        return flow.hold(x, source)
     return flow.same(x, source)
 
 
@@ -264,6 +272,12 @@ def _bilinear(flow: Flow, x: Value, y: Value, weight: Value, bias: Value | None 
 def _embedding(flow: Flow, table: Value, *others: Any, **options: Any) -> Form | None:
     flow.weight(table)
     return table.form
+
+
+@rule(*_aten("embedding_bag _embedding_bag _embedding_bag_forward_only"))
+def _embedding_bag(flow: Flow, table: Value, *args: Any, **options: Any) -> Form | None:
+    flow.weight(table)
+    return flow.product(table, args[5] if len(args) > 5 else options.get("per_sample_weights"))
 
 
 @rule("aten._weight_norm")
