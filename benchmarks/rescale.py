@@ -43,22 +43,16 @@ def large() -> list[Row]:
     optimizer.step()
     source = [p.detach() for p in model.parameters()]
     target = [torch.empty_like(p) for p in source]
-    times = side_by_side(
-        {
-            "rescale": rescaler.step,
-            "memcpy": lambda: torch._foreach_copy_(target, source),
-            "fused Adam": optimizer.step,
-        },
-        rounds=15,
-    )
+    copying = side_by_side({"rescale": rescaler.step, "memcpy": lambda: torch._foreach_copy_(target, source)}, rounds=30)
+    stepping = side_by_side({"rescale": rescaler.step, "fused Adam": optimizer.step}, rounds=15)
     size = f"VGG-16, {sum(p.numel() for p in source) / 1e6:.0f} M parameters"
     state = 8 * (len(rescaler.state_dict()["anchors"]) + len(rescaler.state_dict()["pending"]))
     full = sum(p.numel() * p.element_size() for p in source)
-    print(f"{size}: rescale {statistics.median(times['rescale']) * 1e3:.1f} ms")
+    print(f"{size}: rescale {statistics.median(copying['rescale']) * 1e3:.1f} ms")
     print(f"state kept: SWR {state} bytes ({state // len(source)} a parameter tensor), L2 Init {full / 1e6:.0f} MB\n")
     return [
-        (size, "rescale / memcpy", ratio(times, "rescale", "memcpy"), "<= 1.25"),
-        (size, "rescale / fused Adam step", ratio(times, "rescale", "fused Adam"), "<= 0.75"),
+        (size, "rescale / memcpy", ratio(copying, "rescale", "memcpy"), "<= 1.25"),
+        (size, "rescale / fused Adam step", ratio(stepping, "rescale", "fused Adam"), "<= 0.75"),
     ]
 
 
