@@ -9,16 +9,40 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 import swr
+from swr.bench.config import RunConfig
+from swr.bench.data import load
 
 ROOT = Path(__file__).parents[1]
-MODULES = [m.name for m in pkgutil.walk_packages(swr.__path__, "swr.") if not m.name.startswith("swr.bench")]
+MODULES = [m.name for m in pkgutil.walk_packages(swr.__path__, "swr.")]
+
+
+def at_hand():
+    """What the examples take for granted: a small network with its loop, a dataset, a run."""
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 10))
+    return {
+        "torch": torch,
+        "Path": Path,
+        "model": model,
+        "x": torch.randn(2, 1, 8, 8),
+        "optimizer": torch.optim.Adam(model.parameters()),
+        "dataset": load("digits"),
+        "index": torch.arange(4),
+        "config": RunConfig("generalization", "digits-mlp", "vanilla", epochs=(1,)),
+    }
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_docstring_examples(name):
-    assert doctest.testmod(importlib.import_module(name), extraglobs={"torch": __import__("torch")}).failed == 0
+def test_docstring_examples(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert doctest.testmod(importlib.import_module(name), extraglobs=at_hand()).failed == 0
+
+
+def test_no_example_is_skipped():
+    assert not [path for path in (ROOT / "src").rglob("*.py") if "+SKIP" in path.read_text()]
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in sorted((ROOT / "docs").glob("*.md")))])

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-# Entries up to which one float32 accumulator is right to 1e-6: of any tensor, and of a contiguous one of both signs.
+# Entries up to which one float32 accumulator is right to 1e-6 on weights of both signs: in any layout, and contiguous.
+# Equal entries add up worse: 7e-6 at the first size, 5e-5 at the second.
 _SMALL, _CONTIGUOUS = 1 << 13, 100_000
 
 

@@ -23,8 +23,8 @@ ONCE = 256 * 2**20
 class Feed:
     """A split on a device, ready to be trained on or evaluated.
 
-    >>> feed = Feed(dataset.train, dataset)                     # doctest: +SKIP
-    >>> inputs, labels = feed.batch(index)                      # doctest: +SKIP
+    >>> feed = Feed(dataset.train, dataset)
+    >>> inputs, labels = feed.batch(index)
 
     dataset: whose statistics are used.
     device: where the tensors live.

@@ -68,7 +68,7 @@ def run(
 ) -> list[Epoch]:
     """Train as configured and return every epoch; if the checkpoint exists, go on from it exactly.
 
-    >>> epochs = run(config, Path("run.pt"))                    # doctest: +SKIP
+    >>> epochs = run(config, Path("run.pt"))
 
     checkpoint: a file, written at the end of epochs; left behind at the end, for the caller to remove.
     data: folder with the official files of the datasets.

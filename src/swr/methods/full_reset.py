@@ -13,9 +13,9 @@ from swr.methods.fresh import Initialiser, check_optimizer_state, forget, own_in
 class FullReset(Method):
     """Re-initialise every layer with a fresh draw, running statistics included, when the data changes.
 
-    >>> method = FullReset(model)                               # doctest: +SKIP
-    >>> method.attach(optimizer)                                # doctest: +SKIP
-    >>> method.new_task()                                       # doctest: +SKIP
+    >>> method = FullReset(model)
+    >>> handle = method.attach(optimizer)
+    >>> method.new_task()
 
     initialise: draws one layer anew; by default its own ``reset_parameters()``.
     optimizer_state: "clear" makes the optimizer begin anew too (needs ``attach``); "keep" leaves its state.

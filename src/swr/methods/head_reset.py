@@ -16,8 +16,8 @@ from swr.methods.layers import convolutions, linears
 class HeadReset(Method):
     """Re-initialise the fully connected layers with a fresh draw; of a network without convolutions only the last one.
 
-    >>> method = HeadReset(model)                               # doctest: +SKIP
-    >>> method.new_task()                                       # doctest: +SKIP
+    >>> method = HeadReset(model)
+    >>> method.new_task()
 
     layers: names of the modules to reset, in place of this choice.
     initialise: draws one layer anew; by default its own ``reset_parameters()``.

@@ -12,8 +12,8 @@ class L2(Decay):
 
         loss + λ/2 ‖θ‖²
 
-    >>> method = L2(model, coefficient=1e-5)                    # doctest: +SKIP
-    >>> method.attach(optimizer)                                # doctest: +SKIP
+    >>> method = L2(model, coefficient=1e-5)
+    >>> handle = method.attach(optimizer)
 
     coefficient: λ, at least 0.
     """

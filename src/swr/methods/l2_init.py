@@ -16,8 +16,8 @@ class L2Init(Decay):
 
         loss + λ/2 ‖θ - θ_0‖²
 
-    >>> method = L2Init(model, coefficient=1e-5)                # doctest: +SKIP
-    >>> method.attach(optimizer)                                # doctest: +SKIP
+    >>> method = L2Init(model, coefficient=1e-5)
+    >>> handle = method.attach(optimizer)
 
     coefficient: λ, at least 0.
     """

@@ -22,9 +22,9 @@ class SWR(Method):
 
         c_l = (λ n_l^init + (1 - λ) ‖W_l‖) / ‖W_l‖
 
-    >>> method = SWR(model, x, coefficient=1e-3)                            # doctest: +SKIP
-    >>> method = SWR(model, x, features=1e-4, classifier=1e-1)              # doctest: +SKIP
-    >>> method.attach(optimizer)                                            # doctest: +SKIP
+    >>> method = SWR(model, x, coefficient=1e-3)
+    >>> method = SWR(model, x, features=1e-4, classifier=1e-1)
+    >>> handle = method.attach(optimizer)
 
     example_inputs: a batch of inputs, to trace the model with.
     coefficient: λ for all layers; or

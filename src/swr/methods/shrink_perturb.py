@@ -18,8 +18,8 @@ class ShrinkPerturb(Method):
 
     Running statistics of normalisation layers and the optimizer's state stay as they are.
 
-    >>> method = ShrinkPerturb(model, coefficient=0.4)          # doctest: +SKIP
-    >>> method.new_task()                                       # doctest: +SKIP
+    >>> method = ShrinkPerturb(model, coefficient=0.4)
+    >>> method.new_task()
 
     coefficient: λ in [0, 1]; with 0 nothing is done.
     """

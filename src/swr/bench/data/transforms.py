@@ -12,7 +12,7 @@ def normalise(images: Tensor, dataset: Dataset) -> Tensor:
 
         y_c = (x_c / 255 - mean_c) / std_c
 
-    >>> inputs = normalise(dataset.train.images.index_select(0, index), dataset)  # doctest: +SKIP
+    >>> inputs = normalise(dataset.train.images.index_select(0, index), dataset)
 
     images: uint8, [..., C, H, W], on any device and in any memory format, which are kept.
     dataset: whose ``mean`` and ``std`` are used.
@@ -36,7 +36,7 @@ def with_label_noise(split: Split, fraction: float, generator: Generator) -> Spl
     within these m positions. The class histogram stays as it was. A label may fall on its own value again: with K
     balanced classes, about fraction * (1 - 1/K) of all labels end up wrong.
 
-    >>> noisy = with_label_noise(dataset.train, 0.3, torch.Generator().manual_seed(0))  # doctest: +SKIP
+    >>> noisy = with_label_noise(dataset.train, 0.3, torch.Generator().manual_seed(0))
 
     fraction: in [0, 1].
     generator: on the CPU; the only source of randomness.
@@ -54,7 +54,7 @@ def hold_out(split: Split, fraction: float, generator: Generator) -> tuple[Split
 
     The validation part has round(fraction * N) examples, at least one, drawn uniformly without regard to class.
 
-    >>> train, validation = hold_out(dataset.train, 0.1, torch.Generator().manual_seed(0))  # doctest: +SKIP
+    >>> train, validation = hold_out(dataset.train, 0.1, torch.Generator().manual_seed(0))
 
     fraction: in (0, 1), of the examples that go into the validation part.
     generator: on the CPU; the only source of randomness.
