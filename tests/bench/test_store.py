@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_what_goes_in_comes_out_bit_for_bit(path):
     epochs = [
-        epoch(1, train_loss=1 / 3, norms={"a": 0.1 + 0.2, "b": 1e-310}),
+        epoch(1, train_loss=1 / 3, norms={"a": 0.1 + 0.2, "b": 1e-310}, measures={"gap": 2 / 3}),
         epoch(2, train_loss=math.inf, norms={"a": math.inf, "b": -math.inf}, validation_accuracy=0.1),
     ]
     with Store(path) as store:
@@ -80,6 +80,22 @@ def test_a_newer_schema_is_refused(path):
     db.close()
     with pytest.raises(StoreError, match=f"newer swr \\(schema {SCHEMA + 1}, this one knows {SCHEMA}\\): update swr"):
         Store(path)
+
+
+def test_a_store_of_the_first_schema_is_migrated_and_keeps_its_runs(path):
+    with Store(path) as store:
+        store.add([config()], HERE)
+        store.record(config().identity, [epoch(1), epoch(2)])
+    db = sqlite3.connect(path)
+    db.execute("ALTER TABLE metrics DROP COLUMN measures")  # what schema 1 did not have
+    db.execute("PRAGMA user_version = 1")
+    db.close()
+    with Store(path) as store:
+        assert store.epochs(config().identity) == [epoch(1), epoch(2)]
+        store.record(config().identity, [epoch(3, measures={"gap": 0.5})])
+    with Store(path) as store:
+        assert store.epochs(config().identity)[-1].measures == {"gap": 0.5}
+    assert sqlite3.connect(path).execute("PRAGMA user_version").fetchone() == (SCHEMA,)
 
 
 def test_another_programs_file_is_refused_and_untouched(path):

@@ -12,7 +12,7 @@ from swr.errors import SWRError
 
 Status = Literal["pending", "running", "done", "failed"]
 
-SCHEMA = 1
+SCHEMA = 2
 APPLICATION = 0x53575221  # "SWR!" in the file's header: not every SQLite file is a store
 CREATE = """
 CREATE TABLE runs (
@@ -45,11 +45,14 @@ CREATE TABLE metrics (
     validation_accuracy  REAL,
     norms                TEXT NOT NULL,
     seconds              REAL NOT NULL,
+    measures             TEXT NOT NULL DEFAULT '{}',
     PRIMARY KEY (run, epoch)
 ) WITHOUT ROWID;
 """
 COLUMNS = 'id, config, status, error, versions, "commit", host, facts, created, started, finished, seconds'
-METRICS = "epoch, stage, total, train_loss, train_accuracy, test_accuracy, validation_accuracy, norms, seconds"
+MIGRATIONS = {1: "ALTER TABLE metrics ADD COLUMN measures TEXT NOT NULL DEFAULT '{}'"}
+"""what makes a store of this schema one of the next"""
+METRICS = "epoch, stage, total, train_loss, train_accuracy, test_accuracy, validation_accuracy, norms, seconds, measures"
 
 
 @dataclass(frozen=True)
@@ -115,14 +118,15 @@ def row_of(epoch: Epoch) -> tuple[Any, ...]:
         epoch.train_accuracy,
         epoch.test_accuracy,
         epoch.validation_accuracy,
-        "{" + ", ".join(f"{json.dumps(name)}: {_number(norm)}" for name, norm in epoch.norms.items()) + "}",
+        _numbers(epoch.norms),
         epoch.seconds,
+        _numbers(epoch.measures),
     )
 
 
 def epoch_of(row: tuple[Any, ...]) -> Epoch:
     """The reverse of :func:`row_of`."""
-    epoch, stage, total, loss, train, test, validation, norms, seconds = row
+    epoch, stage, total, loss, train, test, validation, norms, seconds, measures = row
     return Epoch(
         epoch=epoch,
         stage=stage,
@@ -133,7 +137,12 @@ def epoch_of(row: tuple[Any, ...]) -> Epoch:
         validation_accuracy=validation,
         norms={name: _nan(norm) for name, norm in json.loads(norms).items()},
         seconds=seconds,
+        measures={name: _nan(value) for name, value in json.loads(measures).items()},
     )
+
+
+def _numbers(values: dict[str, float]) -> str:
+    return "{" + ", ".join(f"{json.dumps(name)}: {_number(value)}" for name, value in values.items()) + "}"
 
 
 def _number(value: float) -> str:

@@ -17,6 +17,7 @@ from swr.bench.schema import (
     COLUMNS,
     CREATE,
     METRICS,
+    MIGRATIONS,
     SCHEMA,
     Record,
     Status,
@@ -94,7 +95,7 @@ class Store:
         """Keep an epoch's metrics; an epoch that is reported again replaces itself."""
         with self._writing():
             self._db.executemany(
-                f"INSERT OR REPLACE INTO metrics (run, {METRICS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT OR REPLACE INTO metrics (run, {METRICS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [(run, *row_of(epoch)) for epoch in epochs],
             )
 
@@ -182,11 +183,13 @@ class Store:
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._check_schema()
         with self._writing():
-            if self._check_schema() == 0:
-                for statement in CREATE.split(";"):
-                    self._db.execute(statement)
-                self._db.execute(f"PRAGMA application_id = {APPLICATION}")
-                self._db.execute(f"PRAGMA user_version = {SCHEMA}")
+            version = self._check_schema()
+            if version == SCHEMA:
+                return
+            for statement in CREATE.split(";") if version == 0 else (MIGRATIONS[v] for v in range(version, SCHEMA)):
+                self._db.execute(statement)
+            self._db.execute(f"PRAGMA application_id = {APPLICATION}")
+            self._db.execute(f"PRAGMA user_version = {SCHEMA}")
 
     def _check_schema(self) -> int:
         (application,) = self._db.execute("PRAGMA application_id").fetchone()

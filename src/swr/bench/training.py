@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,8 @@ class Epoch:
     """Frobenius norm of each layer's weight at the end of the epoch"""
     seconds: float
     """the only field that differs between two runs of one configuration"""
+    measures: dict[str, float] = field(default_factory=dict)
+    """what the experiment measures besides, by name"""
 
 
 def run(
