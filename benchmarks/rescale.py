@@ -46,7 +46,7 @@ def large() -> list[Row]:
     copying = side_by_side({"rescale": rescaler.step, "memcpy": lambda: torch._foreach_copy_(target, source)}, rounds=30)
     stepping = side_by_side({"rescale": rescaler.step, "fused Adam": optimizer.step}, rounds=15)
     size = f"VGG-16, {sum(p.numel() for p in source) / 1e6:.0f} M parameters"
-    state = 8 * (len(rescaler.state_dict()["anchors"]) + len(rescaler.state_dict()["pending"]))
+    state = 8 * (len(rescaler.state_dict()["anchors"]) + len(rescaler.state_dict()["optimizers"][0]["pending"]))
     full = sum(p.numel() * p.element_size() for p in source)
     print(f"{size}: rescale {statistics.median(copying['rescale']) * 1e3:.1f} ms")
     print(f"state kept: SWR {state} bytes ({state // len(source)} a parameter tensor), L2 Init {full / 1e6:.0f} MB\n")

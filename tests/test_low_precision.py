@@ -42,7 +42,7 @@ def test_what_was_not_applied_stays_below_the_spacing_and_the_function_stays_pro
     model.bfloat16()
     for _ in range(200):
         rescaler.step()
-    pending = torch.tensor(list(rescaler.state_dict()["pending"].values()))
+    pending = torch.tensor(list(rescaler.state_dict()["optimizers"][0]["pending"].values()))
     assert pending.abs().max() < torch.finfo(torch.bfloat16).eps
     assert pending.abs().max() > 0
     after = model.double()(x.double())

@@ -21,7 +21,7 @@ def test_host_and_device_arithmetic_agree_over_a_training_run(build, dtype, monk
         optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
         rescaler = swr.SoftWeightRescaling(model, inputs_of(model), coefficient=1e-2)
         rescaler.attach(optimizer)
-        engines.append(rescaler._scaling)
+        engines.append(rescaler._pulls[0].scaling)
         torch.manual_seed(3)
         train(model, optimizer, 30)
     assert [type(e) for e in engines] == [OnHost, OnDevice]

@@ -201,11 +201,11 @@ def test_attach_rescales_after_every_step_and_remove_undoes_it():
     optimizer = torch.optim.Adam(model.parameters())
     handle = rescaler.attach(optimizer)
     train(model, optimizer, 3)
-    assert rescaler.state_dict()["steps"] == 3
+    assert rescaler.state_dict()["optimizers"][0]["steps"] == 3
     handle.remove()
     handle.remove()
     train(model, optimizer, 2)
-    assert rescaler.state_dict()["steps"] == 3
+    assert rescaler.state_dict()["optimizers"][0]["steps"] == 3
     rescaler.attach(optimizer)
 
 

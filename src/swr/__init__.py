@@ -4,11 +4,12 @@ from swr._version import __version__
 from swr.algebra.chain import chain
 from swr.algebra.plan import ScalePlan, analyze
 from swr.algebra.rules import rule
-from swr.errors import AttachError, InputsError, ModelError, OptionError, PlanError, StateError, SWRError
+from swr.errors import AttachError, AttachWarning, InputsError, ModelError, OptionError, PlanError, StateError, SWRError
 from swr.rescaling import SoftWeightRescaling, rescale
 
 __all__ = [
     "AttachError",
+    "AttachWarning",
     "InputsError",
     "ModelError",
     "OptionError",

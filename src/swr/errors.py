@@ -25,5 +25,9 @@ class AttachError(SWRError):
     """The optimizer and the method do not fit together."""
 
 
+class AttachWarning(UserWarning):
+    """A method was attached to an optimizer that is no longer the one that steps."""
+
+
 class StateError(SWRError):
     """A state dict does not belong to this object."""

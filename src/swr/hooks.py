@@ -1,45 +1,106 @@
-"""Wire a method to an optimizer: something before, something after every real step, whoever calls ``optimizer.step()``."""
+"""Wire a method to an optimizer: something before, something after every real step, whoever calls ``optimizer.step()``.
+
+The hooks are kept out of ``torch.compile``: a compiled ``optimizer.step`` has the same graphs with them as without.
+
+Copying or unpickling an optimizer drops its hooks. An attached optimizer therefore carries a mark that copies keep and
+checkpoints do not (in ``optimizer.defaults``), and one watch over all optimizers warns when a marked one steps without.
+"""
 
 from __future__ import annotations
 
+import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from swr.errors import AttachError
+from swr.errors import AttachError, AttachWarning
 
 Around = Callable[[Optimizer], None]
 """What is called with the optimizer, before or after its step."""
+
+_MARK = "swr_attached"  # in optimizer.defaults, which copies keep
+_HANDLES = "_swr_handles"  # an attribute, which copies lose: how many are active
+_watching = False
 
 
 class Handle:
     """An attachment to one optimizer; :meth:`remove` undoes it.
 
+    A copy of a handle, or one from another process, is not attached to anything.
+
     before, after: called around every step; None costs nothing.
     """
 
     def __init__(self, optimizer: Optimizer, before: Around | None = None, after: Around | None = None) -> None:
-        self.optimizer = optimizer
-        self._active = True
+        self._optimizer = weakref.ref(optimizer)
         self._hooks = []
         if before is not None:
-            self._hooks.append(optimizer.register_step_pre_hook(lambda opt, args, kwargs: before(opt)))
+            self._hooks.append(optimizer.register_step_pre_hook(torch.compiler.disable(lambda opt, args, kwargs: before(opt))))
         if after is not None:
-            self._hooks.append(optimizer.register_step_post_hook(lambda opt, args, kwargs: after(opt)))
+            self._hooks.append(optimizer.register_step_post_hook(torch.compiler.disable(lambda opt, args, kwargs: after(opt))))
+        self._active = True
+        vars(optimizer)[_HANDLES] = vars(optimizer).get(_HANDLES, 0) + 1
+        optimizer.defaults[_MARK] = True
+        _watch()
+
+    @property
+    def optimizer(self) -> Optimizer | None:
+        """The optimizer, while it exists."""
+        return self._optimizer()
 
     @property
     def active(self) -> bool:
-        """Whether it has not been removed."""
-        return self._active
+        """Whether it has not been removed, and its optimizer exists."""
+        return self._active and self._optimizer() is not None
 
     def remove(self) -> None:
         """Detach; a second call does nothing."""
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks = []
+        optimizer = self._optimizer()
+        if self._active and optimizer is not None:
+            for hook in self._hooks:
+                hook.remove()
+            vars(optimizer)[_HANDLES] -= 1
+            if not vars(optimizer)[_HANDLES]:
+                del vars(optimizer)[_HANDLES], optimizer.defaults[_MARK]
         self._active = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _detached, ()
+
+
+def _detached() -> Handle:
+    handle = Handle.__new__(Handle)
+    handle._optimizer, handle._hooks, handle._active = _nothing, [], False
+    _watch()
+    return handle
+
+
+def _nothing() -> None:
+    """What a reference to an optimizer that does not exist returns."""
+
+
+def _watch() -> None:
+    """Look after every step of every optimizer whether it is a copy that lost its hooks; from the first attachment on."""
+    global _watching
+    if not _watching:
+        _watching = True
+        register_optimizer_step_post_hook(torch.compiler.disable(_look))
+
+
+def _look(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    if _MARK in optimizer.defaults and _HANDLES not in vars(optimizer):
+        del optimizer.defaults[_MARK]  # once is enough
+        warnings.warn(
+            f"this {type(optimizer).__name__} is a copy of an optimizer that a method was attached to: copying and unpickling "
+            "drop hooks, so the method no longer acts. Build the method on the model whose parameters this optimizer "
+            "holds, load_state_dict() its state, and attach() it to this optimizer.",
+            AttachWarning,
+            stacklevel=4,
+        )
 
 
 def unwrapped(optimizer: Any) -> Optimizer:

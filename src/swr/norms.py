@@ -1,4 +1,4 @@
-"""Frobenius norms of many tensors: accurate, few passes, no host synchronisation.
+"""Frobenius norms of many tensors: accurate, few passes, no host synchronisation, right under sharding.
 
 A single float32 accumulator loses up to 1e-2 of a large norm on a CPU. The norms of the rows, then the norm of those,
 are right to about 1e-7 at the same speed.
@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from swr.sharding import Sum, local
+
 # Entries up to which one float32 accumulator is right to 1e-6 on weights of both signs: in any layout, and contiguous.
 # Equal entries add up worse: 7e-6 at the first size, 5e-5 at the second.
 _SMALL, _CONTIGUOUS = 1 << 13, 100_000
@@ -19,14 +21,45 @@ _SMALL, _CONTIGUOUS = 1 << 13, 100_000
 def frobenius_norms(tensors: Sequence[Tensor]) -> Tensor:
     """‖W_l‖ for every tensor, as one float64 vector on the first tensor's device.
 
+    Of a sharded tensor it is the norm of the whole: every rank gets the same number.
+
     >>> frobenius_norms([torch.tensor([[3.0, 4.0]]), torch.zeros(2)])
     tensor([5., 0.], dtype=torch.float64)
     """
-    norms = torch._foreach_norm([_compact(t) for t in tensors])
-    device = norms[0].device
-    if any(n.device != device for n in norms):
-        norms = tuple(n.to(device, non_blocking=True) for n in norms)
-    return torch.stack(norms).to(torch.float64)
+    return Norms(tensors)()
+
+
+class Norms:
+    """The norms of the same tensors, again and again.
+
+    >>> weights = [torch.ones(2, 2)]
+    >>> norms = Norms(weights)
+    >>> weights[0].mul_(3)
+    tensor([[3., 3.],
+            [3., 3.]])
+    >>> norms()
+    tensor([6.], dtype=torch.float64)
+    """
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self._tensors = list(tensors)
+        self._sum = Sum(self._tensors)
+
+    def __call__(self) -> Tensor:
+        """‖W_l‖ now, as one float64 vector on the first tensor's device."""
+        return self.whole(self.here())
+
+    def here(self) -> Tensor:
+        """The norms of what this rank holds."""
+        norms = torch._foreach_norm([_compact(local(t)) for t in self._tensors])
+        device = norms[0].device
+        if any(n.device != device for n in norms):
+            norms = tuple(n.to(device, non_blocking=True) for n in norms)
+        return torch.stack(norms).to(torch.float64)
+
+    def whole(self, here: Tensor) -> Tensor:
+        """The norms of the tensors from those of the parts on each rank: one all-reduce, for one or more rows of them."""
+        return self._sum(here.square()).sqrt() if self._sum else here
 
 
 def norms_of(tensors: Sequence[Tensor]) -> Callable[[], list[float]]:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from swr.algebra.apply import Scaled, multiply
+from swr.algebra.apply import multiply
 from swr.algebra.describe import table
 from swr.algebra.plan import ScalePlan, analyze
+from swr.coefficients import check_coefficients, coefficients_of
 from swr.errors import AttachError, OptionError, PlanError, StateError
 from swr.hooks import Handle, group_of, unwrapped
-from swr.norms import frobenius_norms
-from swr.scaling import OnDevice, OnHost
+from swr.pulls import Pull
 
 _LR_DECAY = ("ignore", "rebase", "follow")
 
@@ -98,7 +99,7 @@ class SoftWeightRescaling:
             raise OptionError(f"every must be a whole number of steps, at least 1, found {every!r}.")
         if on_lr_decay not in _LR_DECAY:
             raise OptionError(f'on_lr_decay must be "ignore", "rebase" or "follow", found {on_lr_decay!r}.')
-        _check_coefficients(coefficient)
+        check_coefficients(coefficient)
         if plan is None:
             if example_inputs is None and kwargs is None:
                 raise OptionError(
@@ -114,174 +115,192 @@ class SoftWeightRescaling:
         self.every = every
         self.on_lr_decay = on_lr_decay
         self._names = tuple(name for name in self.plan.weights if self.plan.solution.kind(name) != "held")
-        by_name = _coefficients(coefficient, self.plan)
+        by_name = coefficients_of(coefficient, self.plan)
         self._lambda = torch.tensor([by_name[name] for name in self._names], dtype=torch.float64)
-        self._ratio = torch.ones_like(self._lambda)
-        self._steps = 0
-        self._lr: list[float] = []
-        self._largest_lr: list[float] = []
-        self._handle: Handle | None = None
-        self._bind({})
-        self.rebase()
+        self._anchors: Tensor | None = None
+        self._pulls: list[Pull] = []
+        self._loaded: list[dict[str, Any]] = []  # states of pulls whose optimizers are still to be attached
+        if not any(p.is_meta for p in model.parameters()):
+            self._ready()
 
     @torch.no_grad()
     def step(self) -> None:
         """Rescale once, as after an optimizer step (each ``every``-th call acts)."""
-        if self.on_lr_decay != "ignore" and (self._handle is None or not self._handle.active):
+        self._ready()
+        if self.on_lr_decay != "ignore" and all(pull.optimizer is None for pull in self._pulls):
             raise AttachError(
                 f'on_lr_decay="{self.on_lr_decay}" watches an optimizer; call attach(optimizer) instead of step().'
             )
-        self._step(None)
+        for pull in self._pulls:
+            pull.step()
 
-    @torch.no_grad()
     def rebase(self) -> None:
         """Make the current norms the anchors n_l^init. A weight that is zero now gets none and is left alone."""
-        self._anchors = self._norms()
-        self._refresh()
+        self._ready()
+        self._rebase([True] * len(self._names))
 
     def attach(self, optimizer: Optimizer) -> Handle:
         """Rescale after every real step of this optimizer; ``remove()`` on the returned handle undoes it.
 
+        With several optimizers over one model, attach to each: a weight is pulled after the steps of the optimizers
+        that hold it, and one that none holds after those of the first.
+
         optimizer: one that holds parameters of the model; Accelerate's wrapper is seen through.
         """
         optimizer = unwrapped(optimizer)
-        if self._handle is not None and self._handle.active:
-            raise AttachError("already attached to an optimizer; call remove() on the first handle before attaching again.")
-        self._bind(self._pending())
-        self._groups = group_of(optimizer, self._weights)
+        active = [pull for pull in self._pulls if pull.optimizer is not None]
+        if any(pull.optimizer is optimizer for pull in active):
+            raise AttachError("already attached to this optimizer; call remove() on the first handle before attaching again.")
         if all(group is None for group in group_of(optimizer, list(self.model.parameters()))):
             raise AttachError(
-                "the optimizer holds none of this model's parameters; build it from model.parameters() of the same model."
+                "the optimizer holds none of this model's parameters; build it from model.parameters() of the same model, "
+                "after wrapping (a copied or unpickled optimizer holds copies)."
             )
-        if len(self._lr) != len(optimizer.param_groups):
-            self._lr = [float(group["lr"]) for group in optimizer.param_groups]
-            self._largest_lr = list(self._lr)
-        self._follow_lr()
-        watch = None if self.on_lr_decay == "ignore" else self.before_step
-        self._handle = Handle(optimizer, before=watch, after=self.after_step)
-        return self._handle
+        self._ready()
+        pull = next((pull for pull in self._pulls if pull.optimizer is None), None)
+        pull = Pull(self.model, self.plan, self.every) if pull is None else pull
+        self._pulls = [*active, pull]
+        pull.watch(optimizer)
+        before = None if self.on_lr_decay == "ignore" else partial(self._before, pull)
+        pull.handle = Handle(optimizer, before=before, after=partial(self._after, pull))
+        self._divide()
+        return pull.handle
 
-    def before_step(self, optimizer: Optimizer) -> None:
-        """Look whether the learning rate changed; called by the optimizer."""
-        lr = [float(group["lr"]) for group in optimizer.param_groups]
-        if lr == self._lr:
-            return
-        if self.on_lr_decay == "rebase":
-            dropped = [new < old for new, old in zip(lr, self._lr, strict=True)]
-            self._rebase_groups([group is not None and dropped[group] for group in self._groups])
-        self._lr = lr
-        self._largest_lr = [max(pair) for pair in zip(lr, self._largest_lr, strict=True)]
-        self._follow_lr()
+    def norms(self) -> dict[str, float]:
+        """The present norm ‖W_l‖ of every weight that is rescaled; waits for the device."""
+        return self._by_name([pull.norms() for pull in self._ready()])
 
-    @torch.no_grad()
-    def after_step(self, optimizer: Optimizer) -> None:
-        """Rescale; called by the optimizer."""
-        self._step(getattr(optimizer, "found_inf", None))
+    def scalers(self) -> dict[str, float]:
+        """The scaler c_l that a rescale would ask for now, by weight; 1 at the anchor, below 1 above it."""
+        return self._by_name([pull.scalers() for pull in self._ready()])
 
     def describe(self) -> str:
         """The plan's table with each weight's coefficient and anchor."""
         notes = {}
-        for name, coefficient, anchor in zip(self._names, self._lambda.tolist(), self._anchors.tolist(), strict=True):
+        anchors = [math.nan] * len(self._names) if self._anchors is None else self._anchors.tolist()
+        for name, coefficient, anchor in zip(self._names, self._lambda.tolist(), anchors, strict=True):
             usable = math.isfinite(anchor) and anchor > 0
+            if self._anchors is None:
+                notes[name] = f"λ {coefficient:g}, anchor taken when the model is materialised"
+                continue
             notes[name] = f"λ {coefficient:g}, " + (
                 f"anchor {anchor:.4g}" if usable else "no anchor (its norm was zero or not finite): left alone until rebase()"
             )
         return table(self.plan, notes)
 
     def state_dict(self) -> dict[str, Any]:
-        """Anchors, what rounding has not applied yet, the number of steps, the learning rates seen."""
+        """Anchors; and for each optimizer the number of steps, what rounding has not applied yet, the learning rates seen."""
+        anchors = [] if self._anchors is None else self._anchors.tolist()
         return {
-            "anchors": dict(zip(self._names, self._anchors.tolist(), strict=True)),
-            "pending": self._pending(),
-            "steps": self._steps,
-            "lr": list(self._lr),
-            "largest_lr": list(self._largest_lr),
+            "anchors": dict(zip(self._names, anchors, strict=False)),
+            "optimizers": copy.deepcopy(self._loaded) or [pull.state() for pull in self._pulls],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue exactly where :meth:`state_dict` was taken."""
-        if not isinstance(state, Mapping) or set(state) != set(self.state_dict()):
+        """Continue exactly where :meth:`state_dict` was taken; before or after the optimizers are attached."""
+        if not isinstance(state, Mapping) or set(state) != {"anchors", "optimizers"}:
             found = ", ".join(map(str, state)) if isinstance(state, Mapping) else type(state).__name__
             raise StateError(f"this is not the state of a SoftWeightRescaling: found {found or 'nothing'}.")
-        for key, names in (("anchors", self._names), ("pending", self._scaled.names)):
-            if other := sorted(set(state[key]) ^ set(names)):
-                raise StateError(
-                    f"the state belongs to another model: {other[0]!r} is in only one of them "
-                    f"({len(state[key])} {key} in the state, {len(names)} here)."
-                )
-        if self._handle is not None and self._handle.active and len(state["lr"]) != len(self._lr):
-            raise StateError(f"the state knows {len(state['lr'])} parameter groups, the optimizer has {len(self._lr)}.")
-        self._bind(state["pending"])
+        if other := sorted(set(state["anchors"]) ^ set(self._names)):
+            raise StateError(
+                f"the state belongs to another model: {other[0]!r} is in only one of them "
+                f"({len(state['anchors'])} anchors in the state, {len(self._names)} here)."
+            )
+        attached = sum(pull.optimizer is not None for pull in self._pulls)
+        if attached > len(state["optimizers"]):
+            raise StateError(f"the state knows {len(state['optimizers'])} optimizers, {attached} are attached.")
+        if len(self._pulls) == len(state["optimizers"]):
+            for pull, part in zip(self._pulls, state["optimizers"], strict=True):
+                pull.check(part)
         self._anchors = torch.tensor([state["anchors"][name] for name in self._names], dtype=torch.float64)
-        self._steps = int(state["steps"])
-        self._lr, self._largest_lr = list(state["lr"]), list(state["largest_lr"])
-        self._follow_lr()
+        self._loaded = copy.deepcopy(list(state["optimizers"]))
+        self._take_over()
 
-    def _step(self, found_inf: Tensor | None) -> None:
-        self._steps += 1
-        if self._weights and self._steps % self.every == 0:
-            self._scaling.rescale(found_inf)
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles remember everything but the attachment: hooks belong to one optimizer in one process."""
+        return {**vars(self), "_pulls": [], "_loaded": self.state_dict()["optimizers"]}
 
-    def _bind(self, pending: Mapping[str, float]) -> None:
-        """Find the tensors of the model; again at every attach, since wrappers may have replaced them."""
+    def _ready(self) -> list[Pull]:
+        """The pulls, bound to the parameters that the model has now; the first time, with the anchors taken."""
+        if not self._pulls:
+            self._pulls = [Pull(self.model, self.plan, self.every)]
+        if any(pull.stale for pull in self._pulls):
+            self._divide()
+        return self._pulls
+
+    def _divide(self) -> None:
+        """Give every pull its weights: what its optimizer holds; the first one also what none does."""
         parameters = dict(self.model.named_parameters())
-        self._weights = [parameters[name] for name in self._names]
-        self._scaled = Scaled(self.model, self.plan.scaled)
-        column = {name: i for i, name in enumerate(self.plan.weights)}
-        matrix = self.plan.matrix(self._scaled.names)[:, [column[name] for name in self._names]].contiguous()
-        arithmetic = OnHost if OnHost.suits(self._weights, self._scaled, matrix) else OnDevice
-        self._scaling = arithmetic(self._weights, self._scaled, matrix)
-        self._scaling.set_pending([pending.get(name, 0.0) for name in self._scaled.names])
+        weights = [parameters[name] for name in self._names]
+        nothing: list[int | None] = [None] * len(weights)
+        groups = [nothing if pull.optimizer is None else group_of(pull.optimizer, weights) for pull in self._pulls]
+        holders = [[k for k, group in enumerate(held) if group is not None] or [0] for held in zip(*groups, strict=True)]
+        for k, pull in enumerate(self._pulls):
+            pull.bind([name for name, held in zip(self._names, holders, strict=True) if k in held])
+        if self._anchors is None:
+            self._rebase([True] * len(self._names))
+        self._take_over()
 
-    def _pending(self) -> dict[str, float]:
-        return dict(zip(self._scaled.names, self._scaling.pending(), strict=True))
+    def _take_over(self) -> None:
+        """Hand loaded states to their pulls as soon as there are as many, and tell all pulls how strong to be."""
+        if self._loaded and len(self._loaded) == len(self._pulls):
+            for pull, part in zip(self._pulls, self._loaded, strict=True):
+                pull.load(part)
+            self._loaded = []
+        for pull in self._pulls:
+            self._refresh(pull)
 
-    def _norms(self) -> Tensor:
-        return frobenius_norms(self._weights) if self._weights else torch.zeros(0, dtype=torch.float64)
+    def _refresh(self, pull: Pull) -> None:
+        """λ of the pull's weights, following the learning rate if asked to."""
+        assert self._anchors is not None
+        index = self._index(pull)
+        coefficients = self._lambda[index]
+        if self.on_lr_decay == "follow" and pull.optimizer is not None:
+            ratios = [lr / top if top > 0 else 1.0 for lr, top in zip(pull.lr, pull.largest_lr, strict=True)]
+            groups = group_of(pull.optimizer, pull.weights)
+            coefficients = coefficients * torch.tensor([1.0 if g is None else ratios[g] for g in groups], dtype=torch.float64)
+        pull.set(self._anchors[index], 1 - (1 - coefficients) ** self.every)
 
-    def _refresh(self) -> None:
-        """λ n^init and 1 − λ of a rescale, from what they depend on; no anchor means λ = 0."""
-        device = self._anchors.device
-        usable = torch.isfinite(self._anchors) & (self._anchors > 0)
-        strength = 1 - (1 - (self._lambda * self._ratio).to(device)) ** self.every
-        strength = torch.where(usable, strength, 0.0)
-        self._scaling.set_pull(strength * torch.where(usable, self._anchors, 0.0), 1 - strength)
+    @torch.no_grad()
+    def _rebase(self, selected: list[bool]) -> None:
+        """The current norms become the anchors of the selected weights."""
+        for pull in self._pulls:
+            norms, index = pull.norms(), self._index(pull)
+            if self._anchors is None:
+                self._anchors = torch.zeros(len(self._names), dtype=torch.float64, device=norms.device)
+            chosen = torch.tensor([selected[i] for i in index], dtype=torch.bool, device=norms.device)
+            self._anchors = self._anchors.to(norms.device)
+            self._anchors[index] = torch.where(chosen, norms, self._anchors[index])
+        for pull in self._pulls:
+            self._refresh(pull)
 
-    def _rebase_groups(self, selected: list[bool]) -> None:
-        with torch.no_grad():
-            norms = self._norms()
-            self._anchors = torch.where(torch.tensor(selected, device=norms.device), norms, self._anchors.to(norms.device))
-        self._refresh()
+    def _before(self, pull: Pull, optimizer: Optimizer) -> None:
+        """Look whether the learning rate changed, before a step."""
+        lr = [float(group["lr"]) for group in optimizer.param_groups]
+        if lr == pull.lr:
+            return
+        pull.watch(optimizer)
+        if self.on_lr_decay == "rebase":
+            dropped = [new < old for new, old in zip(lr, pull.lr, strict=True)]
+            groups = dict(zip(pull.names, group_of(optimizer, pull.weights), strict=True))
+            drops = [group is not None and dropped[group] for group in (groups.get(name) for name in self._names)]
+            if any(drops):
+                self._rebase(drops)
+        pull.lr = lr
+        pull.largest_lr = [max(pair) for pair in zip(lr, pull.largest_lr, strict=True)]
+        self._refresh(pull)
 
-    def _follow_lr(self) -> None:
-        if self.on_lr_decay == "follow" and self._lr:
-            ratios = [lr / top if top > 0 else 1.0 for lr, top in zip(self._lr, self._largest_lr, strict=True)]
-            self._ratio = torch.tensor([1.0 if g is None else ratios[g] for g in self._groups], dtype=torch.float64)
-        self._refresh()
+    @torch.no_grad()
+    def _after(self, pull: Pull, optimizer: Optimizer) -> None:
+        """Rescale, after a step."""
+        pull.step(getattr(optimizer, "found_inf", None))
 
+    def _index(self, pull: Pull) -> list[int]:
+        position = {name: i for i, name in enumerate(self._names)}
+        return [position[name] for name in pull.names]
 
-def _coefficients(coefficient: float | Mapping[str, float], plan: ScalePlan) -> dict[str, float]:
-    """λ of every weight of the plan."""
-    if not isinstance(coefficient, Mapping):
-        return dict.fromkeys(plan.weights, float(coefficient))
-    found = {name: next((p for p in coefficient if fnmatchcase(name, p)), None) for name in plan.weights}
-    if unmatched := [name for name, pattern in found.items() if pattern is None]:
-        raise OptionError(
-            f"no pattern of coefficient matches the weight {unmatched[0]!r} (patterns: {', '.join(map(repr, coefficient))}); "
-            'add one, for example "*".'
-        )
-    if idle := [p for p in coefficient if not any(fnmatchcase(name, p) for name in plan.weights)]:
-        raise OptionError(
-            f"the pattern {idle[0]!r} of coefficient matches no weight; the weights are {', '.join(plan.weights)}."
-        )
-    return {name: float(coefficient[pattern]) for name, pattern in found.items() if pattern is not None}
-
-
-def _check_coefficients(coefficient: float | Mapping[str, float]) -> None:
-    if isinstance(coefficient, Mapping) and not coefficient:
-        raise OptionError('coefficient is an empty mapping; give a number, or patterns such as {"*": 1e-3}.')
-    values = coefficient.items() if isinstance(coefficient, Mapping) else [("", coefficient)]
-    for pattern, value in values:
-        of = f" for {pattern!r}" if pattern else ""
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-            raise OptionError(f"coefficient λ{of} must be a number between 0 and 1, found {value!r}.")
+    def _by_name(self, values: list[Tensor]) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for pull, part in zip(self._pulls, values, strict=True):
+            found |= zip(pull.names, part.tolist(), strict=True)
+        return {name: found[name] for name in self._names}

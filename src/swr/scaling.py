@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from swr.algebra.apply import Scaled
-from swr.norms import frobenius_norms, norms_of
+from swr.norms import Norms, norms_of
 
 _LARGEST = 60.0  # of |log factor| in one rescale, so that no float32 factor overflows; the rest is carried
 _HOST_TERMS = 4096  # terms of P up to which Python floats are faster than tensors
@@ -43,12 +43,13 @@ class OnDevice:
 
     def __init__(self, weights: Sequence[Tensor], scaled: Scaled, matrix: Tensor) -> None:
         self.device = weights[0].device if weights else torch.device("cpu")
-        self._weights, self._scaled, self._matrix = list(weights), scaled, matrix.to(self.device)
+        self._norms, self._scaled, self._matrix = Norms(weights), scaled, matrix.to(self.device)
         self.set_pending([0.0] * len(matrix))
 
-    def set_pull(self, pull: Tensor, keep: Tensor) -> None:
-        """λ n^init and 1 − λ of every weight."""
-        self._pull, self._keep = pull.to(self.device), keep.to(self.device)
+    def set_pull(self, anchors: Tensor, strength: Tensor) -> None:
+        """n^init and λ of every weight."""
+        self._anchors, self._keep = anchors.to(self.device), (1 - strength).to(self.device)
+        self._pull = (strength * anchors).to(self.device)
 
     def set_pending(self, pending: Sequence[float]) -> None:
         """The logarithms that are still to be applied."""
@@ -58,12 +59,13 @@ class OnDevice:
         """The logarithms that are still to be applied."""
         return self._pending.tolist()
 
-    def rescale(self, found_inf: Tensor | None = None) -> None:
-        """Pull once; where ``found_inf`` is set, the optimizer skipped its step and nothing is pulled."""
-        targets = log_scalers(frobenius_norms(self._weights), self._pull, self._keep)
-        if found_inf is not None:
-            targets = targets.masked_fill(found_inf.to(self.device) > 0, 0.0)
-        logs = torch.addmv(self._pending, self._matrix, targets)
+    def rescale(self, share: Tensor | None = None) -> None:
+        """Pull once; with (1 − λ)^share if the optimizer skipped some of its steps, so that 0 leaves everything alone."""
+        pull, keep = self._pull, self._keep
+        if share is not None:
+            keep = keep ** share.to(self.device)
+            pull = (1 - keep) * self._anchors
+        logs = torch.addmv(self._pending, self._matrix, log_scalers(self._norms(), pull, keep))
         now = logs.clamp(-_LARGEST, _LARGEST)
         self._pending = logs - now + self._scaled.multiply(now)
 
@@ -89,9 +91,10 @@ class OnHost:
             and int(matrix.count_nonzero()) <= _HOST_TERMS
         )
 
-    def set_pull(self, pull: Tensor, keep: Tensor) -> None:
-        """λ n^init and 1 − λ of every weight."""
-        self._pulls = list(zip(pull.tolist(), keep.tolist(), strict=True))
+    def set_pull(self, anchors: Tensor, strength: Tensor) -> None:
+        """n^init and λ of every weight."""
+        self._anchors = anchors.tolist()
+        self._pulls = list(zip((strength * anchors).tolist(), (1 - strength).tolist(), strict=True))
 
     def set_pending(self, pending: Sequence[float]) -> None:
         """The logarithms that are still to be applied."""
@@ -101,13 +104,15 @@ class OnHost:
         """The logarithms that are still to be applied."""
         return list(self._pending)
 
-    def rescale(self, found_inf: Tensor | None = None) -> None:
-        """Pull once, unless the optimizer skipped its step."""
-        if found_inf is not None and bool(found_inf):
-            return
+    def rescale(self, share: Tensor | None = None) -> None:
+        """Pull once, with the share of the steps that the optimizer did not skip."""
+        pulls = self._pulls
+        if share is not None:
+            kept = [keep ** float(share) for _, keep in pulls]
+            pulls = [((1 - keep) * anchor, keep) for anchor, keep in zip(self._anchors, kept, strict=True)]
         targets = [
             log((pull + keep * n) / n) if 0.0 < n < inf else 0.0
-            for n, (pull, keep) in zip(self._norms_of(), self._pulls, strict=True)
+            for n, (pull, keep) in zip(self._norms_of(), pulls, strict=True)
         ]
         pending, factors = self._pending, self._factors
         for i, row in enumerate(self._rows):

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from swr.norms import frobenius_norms
+from swr.norms import Norms
+from swr.sharding import as_sharded, local
 
 
 class Scaled:
     """The tensors of a model that a rescale touches, grouped by device and precision so that one call serves each.
 
-    Parameters keep their identity for life; buffers are looked up each time, since moving a model replaces them.
+    Parameters keep their identity for life; buffers are looked up each time, since moving a model replaces them. Of
+    sharded parameters, each rank multiplies its own part.
 
     names: the tensors' names, group by group.
     dtype: their precision where it is one and the same, on one device.
@@ -28,6 +30,7 @@ class Scaled:
         self.names = tuple(name for group in groups.values() for name in group)
         self.dtype = next(iter(groups))[1] if len(groups) == 1 else None
         self._parameters = [parameters.get(name) for name in self.names]
+        self._sharded = [(i, p) for i, p in enumerate(self._parameters) if p is not None and as_sharded(p) is not None]
         self._buffers = [
             (i, model.get_submodule(name.rpartition(".")[0])._buffers, name.rpartition(".")[2])
             for i, name in enumerate(self.names)
@@ -42,11 +45,13 @@ class Scaled:
         )
 
     def tensors(self) -> list[Tensor]:
-        """The tensors themselves, in the order of ``names``."""
-        tensors = self._parameters
-        for i, owner, key in self._buffers:
-            tensors[i] = owner[key]  # type: ignore[assignment]
-        return tensors  # type: ignore[return-value]
+        """What this rank holds of the tensors, in the order of ``names``."""
+        tensors = self._whole()
+        if self._sharded:
+            tensors = list(tensors)
+            for i, parameter in self._sharded:
+                tensors[i] = local(parameter)
+        return tensors
 
     def multiply(self, logs: Tensor) -> Tensor:
         """Multiply each tensor by exp(log), as far as its precision takes it; returns the logs that were not applied.
@@ -70,12 +75,19 @@ class Scaled:
 
     def _multiply_coarse(self, logs: Tensor) -> Tensor:
         """The same with 16-bit tensors among them, in two more passes over the memory."""
-        tensors = self.tensors()
         self._round(logs.masked_fill(logs.abs() < self._spacing.to(logs.device), 0.0).exp_())
-        before = frobenius_norms(tensors)
-        torch._foreach_mul_(tensors, self._views)
-        measured = (frobenius_norms(tensors) / before).log_().to(logs.device)
+        norms = Norms(self._whole())
+        before = norms.here()
+        torch._foreach_mul_(self.tensors(), self._views)
+        before, after = norms.whole(torch.stack([before, norms.here()]))
+        measured = (after / before).log_().to(logs.device)
         return logs - torch.where(measured.isfinite(), measured, self._applied(logs))
+
+    def _whole(self) -> list[Tensor]:
+        tensors = self._parameters
+        for i, owner, key in self._buffers:
+            tensors[i] = owner[key]  # type: ignore[assignment]
+        return tensors  # type: ignore[return-value]
 
     def _round(self, factors: Tensor) -> None:
         for vector, part in zip(self._factors, torch.split_with_sizes(factors, [len(v) for v in self._factors]), strict=True):
