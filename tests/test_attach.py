@@ -175,6 +175,47 @@ def test_attaching_to_a_copied_optimizer_of_the_old_model_is_explained():
         rescaler.attach(optimizer)
 
 
+def test_what_is_added_to_the_gradients_survives_a_closure_that_makes_them_inside_the_step():
+    def trained(with_closure):
+        model = make(mlp)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+        methods.build("l2", model, coefficient=0.3).attach(optimizer)
+        for _ in range(3):
+
+            def closure():
+                optimizer.zero_grad()
+                loss = model(torch.ones(2, 12, dtype=torch.float64)).square().mean()
+                loss.backward()
+                return loss
+
+            if with_closure == "named":
+                optimizer.step(closure=closure)
+            elif with_closure:
+                optimizer.step(closure)
+            else:
+                closure()
+                optimizer.step()
+        return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+    assert torch.equal(trained(True), trained(False))
+    assert torch.equal(trained("named"), trained(False))
+
+
+def test_two_optimizers_that_were_detached_go_on_where_they_were():
+    model, rescaler = doubled(every=3)
+    body, head = still(model[:4]), still(model[4])
+    handles = [rescaler.attach(body), rescaler.attach(head)]
+    body.step()
+    head.step()
+    head.step()
+    state = rescaler.state_dict()
+    for handle in handles:
+        handle.remove()
+    rescaler.attach(body)
+    rescaler.attach(head)
+    assert rescaler.state_dict() == state
+
+
 def test_skipped_steps_between_two_rescales_weaken_the_next_one():
     model, rescaler = doubled(every=4)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0, fused=True)

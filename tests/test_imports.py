@@ -5,7 +5,10 @@ import sys
 
 import pytest
 
-EXTRAS = ("numpy", "PIL", "pooch", "rich", "sklearn", "tyro", "scipy", "ray", "swr.bench")
+EXTRAS = (
+    *("numpy", "PIL", "pooch", "rich", "sklearn", "tyro", "scipy", "altair", "jinja2", "vl_convert", "ray", "swr.bench"),
+    *("lightning", "accelerate", "transformers", "gymnasium", "tensorboard"),
+)
 
 
 def imported_by(statement):

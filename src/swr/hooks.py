@@ -36,10 +36,10 @@ class Handle:
     """
 
     def __init__(self, optimizer: Optimizer, before: Around | None = None, after: Around | None = None) -> None:
-        self._optimizer = weakref.ref(optimizer)
+        self._optimizer: Callable[[], Optimizer | None] = weakref.ref(optimizer)
         self._hooks = []
         if before is not None:
-            self._hooks.append(optimizer.register_step_pre_hook(torch.compiler.disable(lambda opt, args, kwargs: before(opt))))
+            self._hooks.append(optimizer.register_step_pre_hook(torch.compiler.disable(_behind_backward(before))))
         if after is not None:
             self._hooks.append(optimizer.register_step_post_hook(torch.compiler.disable(lambda opt, args, kwargs: after(opt))))
         self._active = True
@@ -70,6 +70,26 @@ class Handle:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _detached, ()
+
+
+def _behind_backward(before: Around) -> Callable[..., Any]:
+    """A hook that calls ``before`` between backward and the update, also where a closure runs backward inside the step."""
+
+    def hook(optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if closure is None:
+            return before(optimizer)
+
+        def evaluated() -> Any:
+            loss = closure()
+            before(optimizer)
+            return loss
+
+        if len(args) > 1:
+            return (args[0], evaluated, *args[2:]), kwargs
+        return args, {**kwargs, "closure": evaluated}
+
+    return hook
 
 
 def _detached() -> Handle:

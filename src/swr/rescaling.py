@@ -131,6 +131,7 @@ class SoftWeightRescaling:
             raise AttachError(
                 f'on_lr_decay="{self.on_lr_decay}" watches an optimizer; call attach(optimizer) instead of step().'
             )
+        self._loaded = []
         for pull in self._pulls:
             pull.step()
 
@@ -157,6 +158,8 @@ class SoftWeightRescaling:
                 "after wrapping (a copied or unpickled optimizer holds copies)."
             )
         self._ready()
+        if not active and len(self._pulls) > 1:  # all were detached: each goes on when as many are attached again
+            self._loaded = [pull.state() for pull in self._pulls]
         pull = next((pull for pull in self._pulls if pull.optimizer is None), None)
         pull = Pull(self.model, self.plan, self.every) if pull is None else pull
         self._pulls = [*active, pull]
@@ -293,6 +296,7 @@ class SoftWeightRescaling:
     @torch.no_grad()
     def _after(self, pull: Pull, optimizer: Optimizer) -> None:
         """Rescale, after a step."""
+        self._loaded = []
         pull.step(getattr(optimizer, "found_inf", None))
 
     def _index(self, pull: Pull) -> list[int]:

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils._pytree import tree_map_only
 
 from swr.errors import InputsError, ModelError
 
@@ -41,11 +42,17 @@ class Traced:
 
 
 def trace(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> Traced:
-    """Trace ``model(*args, **kwargs)`` without running it; the model, its buffers and the random state stay as they are."""
+    """Trace ``model(*args, **kwargs)`` without running it; the model, its buffers and the random state stay as they are.
+
+    A model on the meta device is traced there, wherever the inputs are.
+    """
     refuse_wrapped(model)
     if not any(True for _ in model.parameters()):
         raise ModelError(f"{type(model).__name__} has no parameters, so there is nothing to rescale.")
-    program = _export(model, args, dict(kwargs or {}))
+    named = dict(kwargs or {})
+    if all(p.is_meta for p in model.parameters()):
+        args, named = tree_map_only(torch.Tensor, lambda t: t.to("meta"), (args, named))
+    program = _export(model, args, named)
     canonical = {id(p): name for name, p in model.named_parameters()}
     by_any_name = dict(model.named_parameters(remove_duplicate=False))
     parameters: dict[str, str] = {}
@@ -104,7 +111,7 @@ def refuse_wrapped(model: nn.Module) -> None:
 
 def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
     try:
-        with _quiet(), torch.random.fork_rng(devices=[]), _no_fast_attention(), _fixed_momentum(model):
+        with _quiet(), torch.random.fork_rng(devices=[]), _no_fast_attention(), _fixed_momentum(model), _no_cache(model):
             program: torch.export.ExportedProgram = torch.export.export(model, args, kwargs, strict=False).run_decompositions(
                 {}
             )
@@ -161,6 +168,21 @@ def _fixed_momentum(model: nn.Module) -> Iterator[None]:
     finally:
         for module in cumulative:
             module.momentum = None
+
+
+@contextlib.contextmanager
+def _no_cache(model: nn.Module) -> Iterator[None]:
+    """Language models of transformers return their keys and values for the next token unless told not to; no training
+    step asks for them, and export does not know their container."""
+    held: list[Any] = [getattr(module, "config", None) for module in model.modules()]
+    configs = {id(config): config for config in held if getattr(config, "use_cache", None) is True}
+    for config in configs.values():
+        config.use_cache = False
+    try:
+        yield
+    finally:
+        for config in configs.values():
+            config.use_cache = True
 
 
 def _first_line(error: BaseException) -> str:

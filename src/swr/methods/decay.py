@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from swr.errors import OptionError
-from swr.hooks import Handle, group_of
+from swr.hooks import Handle, group_of, unwrapped
 from swr.methods.base import Method, learnable
 
 
@@ -57,7 +57,7 @@ class Decay(Method):
     def attach(self, optimizer: Optimizer) -> Handle:
         """Add λ δ to the gradients of the parameters that this optimizer holds, before each of its steps."""
         handle = super().attach(optimizer)
-        groups = group_of(handle.optimizer, list(self._parameters.values()))
+        groups = group_of(unwrapped(optimizer), list(self._parameters.values()))
         self._stepped = [i for i, group in enumerate(groups) if group is not None]
         return handle
 

@@ -1,0 +1,136 @@
+"""Loops that a framework runs: Lightning, Accelerate, the Trainer of transformers. Each is imported when it is asked for."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from loops.task import STEPS, Outcome, Span, batch, loss_of, network, optimizer_of, rescaler_of, rescales_of, weights_of
+
+
+def lightning(span: Span) -> Outcome:
+    """One epoch per batch, so that a checkpoint falls between two epochs."""
+    import lightning.pytorch as pl
+
+    from swr.integrations.lightning import SWRCallback
+
+    class Module(pl.LightningModule):
+        def __init__(self, net: nn.Module) -> None:
+            super().__init__()
+            self.net = net
+
+        def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
+            return loss_of(self.net(batch[0]), batch[1])
+
+        def train_dataloader(self) -> Any:
+            return torch.utils.data.DataLoader([batch(self.current_epoch)], batch_size=None)
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return optimizer_of(self.net)
+
+    net = network()
+    rescaler = rescaler_of(net)
+    trainer = pl.Trainer(
+        max_epochs=span.last,
+        accelerator="cpu",
+        callbacks=[SWRCallback(rescaler=rescaler)],
+        reload_dataloaders_every_n_epochs=1,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+        logger=False,
+    )
+    trainer.fit(Module(net), ckpt_path=span.resume)
+    if span.save is not None:
+        trainer.save_checkpoint(span.save)
+    return Outcome(weights_of(net), rescales_of(rescaler), trainer.global_step)
+
+
+def accelerate(span: Span) -> Outcome:
+    from accelerate import Accelerator
+
+    _forget_settings()
+    accelerator = Accelerator(cpu=True)
+    net = network()
+    rescaler = rescaler_of(net)
+    model, optimizer = accelerator.prepare(net, optimizer_of(net))
+    rescaler.attach(optimizer)
+    accelerator.register_for_checkpointing(rescaler)
+    if span.resume is not None:
+        accelerator.load_state(span.resume)
+    for step in span:
+        x, y = batch(step)
+        accelerator.backward(loss_of(model(x), y))
+        optimizer.step()
+        optimizer.zero_grad()
+    if span.save is not None:
+        accelerator.save_state(span.save)
+    return Outcome(weights_of(net), rescales_of(rescaler), span.last)
+
+
+def trainer(span: Span) -> Outcome:
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    from transformers import Trainer, TrainingArguments
+
+    from swr.integrations.transformers import SWRCallback
+
+    _forget_settings()
+
+    class Classifier(nn.Module):
+        def __init__(self, net: nn.Module) -> None:
+            super().__init__()
+            self.net = net
+
+        def forward(self, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
+            return {"loss": loss_of(self.net(x), labels)}
+
+    class InOrder(Trainer):
+        def _get_train_sampler(self, *args: Any) -> Any:
+            return torch.utils.data.SequentialSampler(self.train_dataset)
+
+    net = network()
+    rescaler = rescaler_of(net)
+    folder = (span.save or span.resume or _nowhere()).parent
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        per_device_train_batch_size=len(batch(0)[0]),
+        max_steps=span.last,
+        lr_scheduler_type="constant",
+        save_strategy="steps" if span.save else "no",
+        save_steps=span.last,
+        max_grad_norm=0.0,
+        use_cpu=True,
+        report_to=[],
+        disable_tqdm=True,
+        remove_unused_columns=False,
+    )
+    rows = [{"x": x, "labels": y} for step in range(STEPS) for x, y in zip(*batch(step), strict=True)]
+    run = InOrder(
+        model=Classifier(net),
+        args=arguments,
+        train_dataset=rows,
+        callbacks=[SWRCallback(rescaler=rescaler)],
+        optimizers=(optimizer_of(net), None),
+    )
+    run.train(resume_from_checkpoint=str(span.resume) if span.resume else None)
+    if span.save is not None:
+        (folder / f"checkpoint-{span.last}").rename(span.save)
+    return Outcome(weights_of(net), rescales_of(rescaler), run.state.global_step)
+
+
+def _forget_settings() -> None:
+    """Accelerate keeps its settings in singletons."""
+    from accelerate.state import AcceleratorState, GradientState
+
+    AcceleratorState._reset_state(reset_partial_state=True)
+    GradientState._reset_state()
+
+
+def _nowhere() -> Any:
+    import tempfile
+    from pathlib import Path
+
+    return Path(tempfile.mkdtemp()) / "nothing"
