@@ -132,7 +132,7 @@ def test_a_run_ends_with_a_table_and_is_not_repeated(swr, folder):
     assert "±" in out
     assert "mean ± standard deviation over 2 seeds" in out
     assert err.count("✓") == 6
-    assert sorted(path.name for path in folder.iterdir() if path.suffix != ".sqlite-shm") == ["swr.sqlite"]
+    assert sorted(path.name for path in folder.iterdir() if path.suffix != ".sqlite-shm") == ["swr.html", "swr.sqlite"]
     again, same, err = swr(line)
     assert (again, same) == (0, out)
     assert "6 of them done before" in err

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 
 import pytest
 
+from swr import methods
 from swr.bench.config import RunConfig
 from swr.errors import OptionError
 from swr.methods import UnknownName
@@ -26,6 +27,7 @@ OTHER = {
     "lr_factor": 0.5,
     "label_noise": 0.1,
     "validation": 0.1,
+    "examples": 100,
 }
 
 
@@ -42,7 +44,10 @@ def test_every_field_is_part_of_the_identity(name: str):
     changes = {name: OTHER[name]}
     if name in ("scenario", "epochs"):
         changes = {key: OTHER[key] for key in ("scenario", "epochs")}
-    assert replace(CONFIG, **changes).identity != CONFIG.identity
+    base = CONFIG
+    if name == "examples":
+        base = replace(CONFIG, scenario="permuted-pixels", epochs=(1, 1))
+    assert replace(base, **changes).identity != base.identity
 
 
 def test_the_order_of_hyper_parameters_does_not_matter():
@@ -89,3 +94,15 @@ def test_unknown_names_and_fields_are_refused():
         RunConfig.from_dict({**CONFIG.to_dict(), "colour": 1})
     with pytest.raises(OptionError, match="'seed' is missing"):
         RunConfig.from_dict({key: value for key, value in CONFIG.to_dict().items() if key != "seed"})
+
+
+def test_a_configuration_may_name_any_module_and_none_is_imported(tmp_path, monkeypatch):
+    (tmp_path / "trap.py").write_text("raise SystemExit('imported')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    config = RunConfig("generalization", "digits-mlp", "trap:Method", epochs=(1,))
+    assert RunConfig.from_dict(config.to_dict()).title == "trap:Method"
+    with pytest.raises(SystemExit):  # so the trap works
+        methods.find("trap:Method")
+    with pytest.raises(methods.UnknownName):
+        RunConfig("generalization", "digits-mlp", "trap; import os:Method", epochs=(1,))

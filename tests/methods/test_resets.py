@@ -85,7 +85,7 @@ def test_full_reset_makes_everything_new_running_statistics_and_optimizer_includ
 
 
 def test_head_reset_keeps_the_optimizers_state_unless_told_to_clear_it():
-    for choice, left in (("keep", 6), ("clear", 4)):
+    for choice, left in (("keep", 6), ("clear_all", 4)):
         model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 3), nn.Linear(3, 2))
         optimizer = torch.optim.Adam(model.parameters())
         method = methods.HeadReset(model, optimizer_state=choice)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from swr._version import __version__
 from swr.errors import SWRError
 
-EXTRA = ("tyro", "rich", "numpy", "PIL", "pooch", "sklearn")  # of the [bench] extra, by the names they are imported with
+EXTRA = ("tyro", "rich", "numpy", "PIL", "pooch", "sklearn", "scipy", "altair", "vl_convert", "jinja2", "markupsafe")
+"""of the [bench] extra, by the names they are imported with"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -27,9 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"swr: {error}", file=sys.stderr)
         code = 2
     except ModuleNotFoundError as error:
-        if error.name not in EXTRA:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRA:
             raise
-        print(f"swr: the command line needs {error.name}, which is not installed: pip install 'swr[bench]'", file=sys.stderr)
+        print(f"swr: the command line needs {package}, which is not installed: pip install 'swr[bench]'", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:
         print("swr: interrupted", file=sys.stderr)

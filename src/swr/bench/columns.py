@@ -42,8 +42,12 @@ PAPER: dict[str, Column] = {
 }
 """the five columns of the paper, in its order"""
 
-COLUMNS: dict[str, Column] = {**PAPER, "digits-mlp": Column("digits-mlp", "digits", "mlp", "digits (MLP)", batch_size=32)}
-"""with the one that needs no download"""
+COLUMNS: dict[str, Column] = {
+    **PAPER,
+    "digits-mlp": Column("digits-mlp", "digits", "mlp", "digits (MLP)", batch_size=32),
+    "bits-mlp5": Column("bits-mlp5", "bits", "mlp5", "bits (5 hidden units)", batch_size=16),
+}
+"""with those that need no download: digits, and what the bit-flipping stream generates"""
 
 
 def columns() -> tuple[str, ...]:

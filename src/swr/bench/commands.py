@@ -8,7 +8,8 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from swr.bench import columns, data, options, paper, progress, results
+from swr import methods
+from swr.bench import columns, data, options, paper, progress, reporting, results, streams
 from swr.bench.config import RunConfig
 from swr.bench.estimate import Estimator, duration
 from swr.bench.explain import explain
@@ -18,6 +19,7 @@ from swr.bench.results import plural
 from swr.bench.status import report
 from swr.bench.store import Record, Store
 from swr.errors import OptionError, SWRError
+from swr.methods import cards
 
 
 def perform(command: options.Command, again: str) -> int:
@@ -36,8 +38,17 @@ def perform(command: options.Command, again: str) -> int:
             with Store(command.store, create=False) as store:
                 print(report(store, command.experiment, errors=command.errors))
             return 0
+        case options.Report():
+            return reporting.report(command)
+        case options.Export():
+            return reporting.export(command)
+        case options.Import():
+            return reporting.import_(command)
         case options.Data(action):
             return datasets(action)
+        case options.Methods(name):
+            print(cards.card(name) if name else results.aligned([["name", "method", "acts at", ""], *_methods()]))
+            return 0
         case options.Explain():
             print(explain(command.target, command.input))
             return 0
@@ -55,7 +66,7 @@ def quickstart(command: options.Quickstart, again: str) -> int:
             "\nThe cold start had all the data from the beginning; the others trained on half of it first."
             "\nNext: swr run warm-start --columns mnist-mlp --dry-run"
         )
-    return code
+    return _conclude(code, records, command.store)
 
 
 def run(command: options.Run, again: str) -> int:
@@ -73,7 +84,7 @@ def run(command: options.Run, again: str) -> int:
     code, records = _execute(command.experiment, configs, command.store, command.workers, command.data, device, again)
     if code in (0, 1) and any(record.status == "done" for record in records):
         print(results.table(records))
-    return code
+    return _conclude(code, records, command.store)
 
 
 def sweep(command: options.Sweep, again: str) -> int:
@@ -93,10 +104,13 @@ def sweep(command: options.Sweep, again: str) -> int:
     code, records = _execute(title, configs, command.store, command.workers, command.data, device, again)
     found = results.candidates(records, command.select)
     if code in (0, 1) and found:
+        judged = paper.protocol(command.scenario).metric
         on = "the test set, as the paper does" if command.select == "test" else "held-out training data"
-        print(f"{command.method} on {command.scenario} {command.column}, selected on {on}:\n\n{results.grid(found)}\n")
+        on = f"their {judged}" if command.scenario in streams.STREAMS else on
+        table = results.points(found, judged)
+        print(f"{command.method} on {command.scenario} {command.column}, selected on {on}:\n\n{table}\n")
         print(f"best: {found[0].label}" + ("" if code == 0 else " (of what is done)"))
-    return code
+    return _conclude(code, records, command.store)
 
 
 def dry_run(title: str, configs: Sequence[RunConfig], path: Path, workers: int | None, folder: Path | None, device: str) -> int:
@@ -208,6 +222,14 @@ def _close(outcome: Outcome, console: Console, total: int, seconds: float, again
     return 0
 
 
+def _conclude(code: int, records: Sequence[Record], path: Path) -> int:
+    """End with the page; the exit code is that of the runs."""
+    sys.stdout.flush()
+    if records:
+        reporting.conclude(path)
+    return code
+
+
 def _calibrate(configs: Sequence[RunConfig], estimator: Estimator, folder: Path | None, device: str) -> list[str]:
     """Time columns that were never measured; what is missing for that, in sentences."""
     problems = []
@@ -242,6 +264,10 @@ def _device(name: str) -> str:
         reason = str(error).splitlines()[0]
         raise OptionError(f"--device {name} cannot be used here ({reason}): use cpu.") from error
     return name
+
+
+def _methods() -> list[list[str]]:
+    return [[name, methods.find(name).title, cards.moments(name), cards.sentence(name)] for name in methods.names()]
 
 
 def _row(status: data.Status) -> list[str]:

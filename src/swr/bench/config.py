@@ -10,12 +10,16 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from swr import methods
+from swr.bench.streams import STREAMS
 from swr.errors import OptionError
 
 PROTOCOL = 1
 """part of every identity; raised when the loop changes what it computes, so that older results are not taken for new ones"""
 
-SCENARIOS = ("single", "warm-start", "continual-full", "continual-limited")
+SCENARIOS = ("single", "continued", "warm-start", "continual-full", "continual-limited", *STREAMS)
+
+LATER = {"examples": None}
+"""fields that came after runs were kept without them; at these values they are no part of a run's identity"""
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class RunConfig:
     """
 
     experiment: str
-    """``warm-start``, ``continual-full``, ``continual-limited``, ``generalization``, ``lr-decay``, ``quickstart``"""
+    """a name of :func:`swr.bench.paper.experiments`: ``warm-start``, ``generalization``, …"""
     column: str
     """dataset and model, ``cifar10-cnn``"""
     method: str
@@ -38,7 +42,8 @@ class RunConfig:
     seed: int = 0
     """of everything random: initialisation, chunks, batches, noise, the method"""
     scenario: str = "single"
-    """what data a stage may see: ``single``, ``warm-start``, ``continual-full``, ``continual-limited``"""
+    """what data a stage may see: ``single``, ``continued``, ``warm-start``, ``continual-full``, ``continual-limited``,
+    or a stream of :mod:`swr.bench.streams`"""
     epochs: tuple[int, ...] = (200,)
     """of each stage"""
     cold: bool = False
@@ -52,9 +57,11 @@ class RunConfig:
     """part of the training labels that is shuffled; validation and test labels are clean"""
     validation: float = 0.0
     """part of the training data that is held out"""
+    examples: int | None = None
+    """training examples of each task of a stream; None: all that there are"""
 
     def __post_init__(self) -> None:
-        methods.find(self.method)
+        methods.describe(self.method)
         object.__setattr__(self, "hyper", tuple(sorted((str(key), float(value)) for key, value in self.hyper)))
         object.__setattr__(self, "epochs", tuple(self.epochs))
         object.__setattr__(self, "lr_drops", tuple(self.lr_drops))
@@ -69,6 +76,11 @@ class RunConfig:
         _check("validation", self.validation, 0 <= self.validation < 1, "in [0, 1)")
         if (self.scenario == "single") != (len(self.epochs) == 1):
             raise OptionError(f"the scenario {self.scenario} does not fit {len(self.epochs)} stages of epochs.")
+        if self.scenario in STREAMS:
+            plain = not (self.cold or self.label_noise or self.validation)
+            _check("a stream", self.scenario, plain, "without a cold start, label noise or held-out data")
+        _check("examples", self.examples, self.examples is None or self.scenario in STREAMS, "None, but for a stream")
+        _check("examples", self.examples, self.examples is None or self.examples >= 1, "at least 1")
 
     @property
     def total(self) -> int:
@@ -83,13 +95,15 @@ class RunConfig:
     @property
     def title(self) -> str:
         """The same, as a reader of the paper would write it."""
-        title = methods.find(self.method).title
+        title, _ = methods.describe(self.method)
+        if self.scenario in STREAMS and self.method == "full-reset":
+            return f"{title} (fresh network)"
         return f"{title} (cold start)" if self.cold else title
 
     @property
     def label(self) -> str:
         """The run in words."""
-        symbols = methods.find(self.method).symbols
+        _, symbols = methods.describe(self.method)
         hyper = [f"{symbols.get(key, key)}={value:g}" for key, value in self.hyper]
         words = [self.experiment, self.column, self.method, *(["cold"] if self.cold else []), *hyper, f"seed {self.seed}"]
         return " ".join(words)
@@ -102,16 +116,17 @@ class RunConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
+        data: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return {key: value for key, value in data.items() if key not in LATER or value != LATER[key]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunConfig:
         """The reverse of :meth:`to_dict`."""
         known = {field.name for field in fields(cls)}
-        if other := sorted(set(data) ^ known):
+        if other := sorted(set(data) ^ known - (set(LATER) - set(data))):
             what = "is unknown" if other[0] in data else "is missing"
             raise OptionError(f"this is not the configuration of a run: {other[0]!r} {what}.")
-        values = dict(data)
+        values = {**LATER, **data}
         values["hyper"] = tuple((key, value) for key, value in values["hyper"])
         return cls(**values)
 

@@ -14,6 +14,7 @@ import torch
 from swr.bench.config import RunConfig
 from swr.bench.data import Dataset
 from swr.bench.process import flushed_denormals
+from swr.bench.streams import STREAMS
 from swr.bench.training import Epoch, Training
 
 EVALUATION = 0.06  # 10,000 test images, forward only, against 60,000 there and back
@@ -62,11 +63,11 @@ class Estimator:
                     measured, count = min(count, len(indices)), 2 * count
         finally:
             torch.set_num_threads(threads)
-        self._add(config, measured / len(dataset.train), seconds)
+        self._add(config, measured / len(indices) * share(config, len(config.epochs) - 1), seconds)
 
     def rate(self, config: RunConfig) -> float | None:
         """Seconds per unit of work for a run like this one."""
-        for key in ((config.column, config.method), (config.column,)):
+        for key in _keys(config):
             if self._units.get(key):
                 return self._seconds[key] / self._units[key]
         return None
@@ -95,14 +96,16 @@ class Estimator:
         return max(sum(each) / max(1, min(workers, len(each))), max(each)) if each else 0.0
 
     def _add(self, config: RunConfig, units: float, seconds: float) -> None:
-        for key in ((config.column, config.method), (config.column,)):
+        for key in _keys(config):
             self._units[key] += units
             self._seconds[key] += seconds
 
 
 def share(config: RunConfig, stage: int) -> float:
-    """The part of the training data that a stage sees."""
+    """The part of the training data that a stage sees; of a stream, whose tasks are alike, the part of a task's examples."""
     stages = len(config.epochs)
+    if config.scenario in STREAMS and config.scenario != "class-incremental":
+        return 1.0
     if config.scenario == "continual-limited":
         return 1 / stages
     return 1.0 if config.cold else (stage + 1) / stages
@@ -111,6 +114,12 @@ def share(config: RunConfig, stage: int) -> float:
 def unit(config: RunConfig, stage: int) -> float:
     """The cost of an epoch of a stage, in passes over all the training data."""
     return share(config, stage) + EVALUATION
+
+
+def _keys(config: RunConfig) -> tuple[tuple[str, ...], ...]:
+    """What runs of equal cost have in common, the closest first; a stream has its own examples and batches."""
+    place = (config.column, config.scenario) if config.scenario in STREAMS else (config.column,)
+    return (*place, config.method), place
 
 
 def _units(config: RunConfig, past: int) -> float:

@@ -1,6 +1,7 @@
 """The paper's four networks, with PyTorch's default initialisation, for images of any size that fits.
 
 mlp     100 - 100 - classes, ReLU
+mlp5    5 - classes, ReLU: the learner of the bit-flipping stream, which is not the paper's
 cnn     two 5x5 convolutions of 16 channels, no padding, each with ReLU and 2x2 max-pooling; 100 - classes
 cnnbn   the same with batch normalisation between convolution and ReLU
 vgg16   thirteen 3x3 convolutions with batch normalisation and ReLU, five 2x2 max-poolings, no 7x7 pool;
@@ -34,6 +35,11 @@ def mlp(shape: Shape, classes: int, hidden: int = 100) -> nn.Sequential:
         nn.ReLU(),
         nn.Linear(hidden, classes),
     )
+
+
+def mlp5(shape: Shape, classes: int, hidden: int = 5) -> nn.Sequential:
+    """20-5-1 on bits."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(shape[0] * shape[1] * shape[2], hidden), nn.ReLU(), nn.Linear(hidden, classes))
 
 
 def cnn(shape: Shape, classes: int, *, normalised: bool = False, width: int = 16, hidden: int = 100) -> nn.Sequential:
@@ -84,7 +90,7 @@ def vgg16(
     return _channels_last(nn.Sequential(*layers))
 
 
-MODELS: dict[str, Callable[[Shape, int], nn.Module]] = {"mlp": mlp, "cnn": cnn, "cnnbn": cnnbn, "vgg16": vgg16}
+MODELS: dict[str, Callable[[Shape, int], nn.Module]] = {"mlp": mlp, "mlp5": mlp5, "cnn": cnn, "cnnbn": cnnbn, "vgg16": vgg16}
 """a new model is one more entry"""
 
 

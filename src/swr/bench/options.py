@@ -13,11 +13,16 @@ Examples:
   swr run generalization --columns mnist-mlp --dry-run    what would run, and for how long
   swr run generalization --columns mnist-mlp              a table of the paper; interrupt it, run it again: it goes on
   swr status                                              what is done, running, failed
+  swr report                                              tables beside the paper's, charts and runs, as one web page
+  swr methods                                             what SWR can be compared with
   swr explain mymodels:make --input 1x3x32x32             how SWR would rescale a model of your own
 
 `swr COMMAND --help` says more; `swr --version` tells the version."""
 
-EXPERIMENTS = "warm-start, continual-full, continual-limited, generalization, lr-decay or quickstart"
+EXPERIMENTS = """warm-start,
+continual-full, continual-limited, generalization, lr-decay, proportionality, balancedness or quickstart; or one of the field's
+streams of many short tasks: permuted-pixels, random-labels, label-permutation, five-plus-one, class-incremental or
+bit-flipping"""
 QUICKSTART = """See what SWR is for: warm start on digits with 30 % noisy labels, about a minute on two cores.
 
 Networks train on half of the data, then on all of it, some of its labels wrong. Prints the final test accuracy without
@@ -34,7 +39,8 @@ Examples:
   swr run warm-start                                         all columns and methods, five seeds
   swr run generalization --columns mnist-mlp cifar10-cnn     two columns
   swr run warm-start --columns mnist-mlp --methods cold vanilla swr --seeds 1 --epochs-scale 0.1
-  swr run lr-decay --columns folder:my/images-cnn            your own images in train/CLASS/*, test/CLASS/*"""
+  swr run lr-decay --columns folder:my/images-cnn            your own images in train/CLASS/*, test/CLASS/*
+  swr run permuted-pixels --columns digits-mlp --seeds 1     plasticity lost and kept, in minutes, no download"""
 SWEEP = """Run the paper's grid of hyper-parameters for one method and name the best.
 
 Selects on a tenth of the training data that is held out; `--select test` trains on everything and selects on
@@ -57,6 +63,36 @@ Examples:
   swr data list
   swr data download mnist cifar10 --data datasets
   swr data check mnist"""
+REPORT = """Write one web page on everything in a store: tables beside the paper's, charts, runs.
+
+It opens from disk, in any browser, without a network. `swr run`, `swr sweep` and `swr quickstart` write it too.
+
+Examples:
+  swr report                            swr.html, from swr.sqlite
+  swr report --watch                    serve it while `swr run` works; it keeps itself current
+  swr report -o results.html --svg figures --pdf figures"""
+EXPORT = """Write a store as plain CSV files: runs, metrics, norms, measures.
+
+One row per run, one per run and epoch; every digit is kept, and `swr import` reads them back. Exporting again changes only
+rows of what was run since, so the folder can be kept under version control. Works while runs are being written.
+
+Examples:
+  swr export -o results
+  python -c "import pandas; print(pandas.read_csv('results/runs.csv'))"
+  duckdb -c "SELECT method, avg(test_accuracy) FROM 'results/runs.csv' GROUP BY method\""""
+IMPORT = """Add the runs of another store, or of a folder that `swr export` wrote.
+
+The same run is the same everywhere, so nothing comes twice: a finished run replaces an unfinished one, otherwise
+what is here is kept. Either everything is added or, if anything is damaged, nothing.
+
+Examples:
+  swr import from-the-cluster/swr.sqlite
+  swr import results --store all.sqlite"""
+METHODS = """List the methods, a line each; or print all there is to say about one.
+
+Examples:
+  swr methods
+  swr methods redo"""
 EXPLAIN = """Print the scale plan of your own model: what SWR may rescale, what is coupled or held, and why.
 
 The factory is called without arguments; modules in the current folder are found.
@@ -69,6 +105,7 @@ Folder = Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="(default:
 Workers = Annotated[int | None, arg(metavar="N", help_behavior_hint="(default: one per core)")]
 File = Annotated[Path, arg(metavar="FILE")]
 Device = Annotated[str, arg(metavar="DEVICE")]
+Images = Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="")]
 Flag = Annotated[FlagCreatePairsOff[bool], arg(help_behavior_hint="")]
 
 
@@ -92,11 +129,11 @@ class Run:
     """Dataset and model: mnist-mlp, cifar10-cnn, cifar100-cnn, cifar100-cnnbn, tinyimagenet-vgg16, digits-mlp,
     or any other DATASET-MODEL."""
     methods: Annotated[tuple[str, ...], arg(metavar="METHOD …", help_behavior_hint="(default: the paper's)")] = ()
-    """vanilla, l2, l2-init, shrink-perturb, head-reset, swr, swr-reinit, full-reset, or cold: vanilla from scratch."""
+    """Names that `swr methods` lists, or cold: vanilla from scratch."""
     seeds: Annotated[int | None, arg(metavar="N", help_behavior_hint="(default: the paper's, 5, for VGG-16 3)")] = None
     """How many seeds: 0 … N-1."""
     epochs_scale: Annotated[float, arg(metavar="F")] = 1.0
-    """Multiplies every number of epochs: 0.1 for a quick look."""
+    """Multiplies every number of epochs, or of tasks where a task is one pass: 0.1 for a quick look."""
     workers: Workers = None
     """Processes to use, one thread each."""
     data: Folder = None
@@ -150,6 +187,48 @@ class Status:
 
 
 @dataclass(frozen=True)
+class Report:
+    """Write one web page on everything in a store."""
+
+    store: File = Path("swr.sqlite")
+    """The file to report on."""
+    output: Annotated[
+        Path | None, arg(metavar="PAGE", aliases=["-o"], help_behavior_hint="(default: the store's name with .html)")
+    ] = None
+    """The page to write."""
+    png: Images = None
+    """Also write every chart as PNG into this folder."""
+    svg: Images = None
+    """The same as SVG."""
+    pdf: Images = None
+    """The same as PDF."""
+    watch: Flag = False
+    """Serve the page on this machine and keep it current until Ctrl-C."""
+    port: Annotated[int, arg(metavar="N")] = 8765
+    """Where to serve it; 0 takes any that is free."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a store as plain CSV files."""
+
+    output: Annotated[Path, arg(metavar="DIR", aliases=["-o"])]
+    """The folder to write into; it is created if need be."""
+    store: File = Path("swr.sqlite")
+    """The file to export."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """Add the runs of another store, or of exported files."""
+
+    source: Annotated[Positional[Path], arg(metavar="FILE_OR_DIR")]
+    """A store, or a folder that `swr export` wrote."""
+    store: File = Path("swr.sqlite")
+    """The file to add them to; it is created if need be."""
+
+
+@dataclass(frozen=True)
 class DataList:
     """List the datasets, and what of them is on this machine."""
 
@@ -191,6 +270,14 @@ class Data:
 
 
 @dataclass(frozen=True)
+class Methods:
+    """List the methods, or explain one."""
+
+    name: Annotated[Positional[str | None], arg(metavar="[NAME]", help_behavior_hint="(default: all, a line each)")] = None
+    """Which one."""
+
+
+@dataclass(frozen=True)
 class Explain:
     """Print how SWR would rescale your own model."""
 
@@ -200,13 +287,17 @@ class Explain:
     """The shape of an input: 1x3x32x32, or int:2x16 for whole numbers; once for each input of the model."""
 
 
-Command = Quickstart | Run | Sweep | Status | Data | Explain
+Command = Quickstart | Run | Sweep | Status | Report | Export | Import | Data | Methods | Explain
 Named = (
     Annotated[Quickstart, subcommand("quickstart")]
     | Annotated[Run, subcommand("run")]
     | Annotated[Sweep, subcommand("sweep")]
     | Annotated[Status, subcommand("status")]
+    | Annotated[Report, subcommand("report")]
+    | Annotated[Export, subcommand("export")]
+    | Annotated[Import, subcommand("import")]
     | Annotated[Data, subcommand("data")]
+    | Annotated[Methods, subcommand("methods")]
     | Annotated[Explain, subcommand("explain")]
 )
 """The commands with a line each, for `swr --help`."""
@@ -215,7 +306,11 @@ Explained = (
     | Annotated[Run, subcommand("run", description=RUN)]
     | Annotated[Sweep, subcommand("sweep", description=SWEEP)]
     | Annotated[Status, subcommand("status", description=STATUS)]
+    | Annotated[Report, subcommand("report", description=REPORT)]
+    | Annotated[Export, subcommand("export", description=EXPORT)]
+    | Annotated[Import, subcommand("import", description=IMPORT)]
     | Annotated[Data, subcommand("data", description=DATA)]
+    | Annotated[Methods, subcommand("methods", description=METHODS)]
     | Annotated[Explain, subcommand("explain", description=EXPLAIN)]
 )
 """The same with all there is to say, for `swr COMMAND --help`."""

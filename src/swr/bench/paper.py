@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from itertools import product
 
 from swr import methods as registry
+from swr.bench import streams
 from swr.bench.columns import COLUMNS, PAPER, Column, columns, find
 from swr.bench.config import RunConfig
-from swr.bench.tables import DEFAULTS, GRIDS, HYPER, PUBLISHED, Hyper, Published
+from swr.bench.measures import check
+from swr.bench.streams import STREAMS, Stream
+from swr.bench.tables import DEFAULTS, GRIDS, HYPER, PUBLISHED, RATIOS, Hyper, Published
 from swr.errors import OptionError
 from swr.methods import UnknownName
 
@@ -38,9 +41,19 @@ class Protocol:
     label_noise: float = 0.0
     seeds: int | None = None
     """None: the column's own"""
+    metric: str = streams.TEST
+    """what its runs are judged by, a name of :mod:`swr.bench.streams`"""
+
+
+def _of_stream(name: str, stream: Stream) -> Protocol:
+    """A stream as an experiment, on the first of its columns."""
+    column = next(iter(stream.sizes))
+    epochs = streams.epochs(stream.sizes[column])
+    return Protocol(stream.about, name, epochs, streams.METHODS, (column,), metric=stream.metric)
 
 
 _RESETS = ("vanilla", "l2", "l2-init", "shrink-perturb", "head-reset", "swr")
+_SCALINGS = ("naive-scaling", "proportional-scaling")
 
 EXPERIMENTS: dict[str, Protocol] = {
     "warm-start": Protocol("100 epochs on half of the data, then 100 on all of it", "warm-start", (100, 100), (COLD, *_RESETS)),
@@ -54,6 +67,20 @@ EXPERIMENTS: dict[str, Protocol] = {
         ("vanilla", "l2", "l2-init", "swr", "swr-reinit"),
         lr_drops=(100, 150),
     ),
+    "proportionality": Protocol(
+        "100 epochs, then all weights scaled by a ratio, naively or proportionally, then 50 more",
+        "continued",
+        (100, 50),
+        ("vanilla", *_SCALINGS),
+        ("cifar10-cnn",),
+    ),
+    "balancedness": Protocol(
+        "l_p,q norms over their minimum among networks of the same function, over 200 epochs",
+        "single",
+        (200,),
+        ("vanilla", "swr"),
+        ("cifar10-mlp",),
+    ),
     "quickstart": Protocol(
         "warm start on digits with 30 % noisy labels, about a minute",
         "warm-start",
@@ -63,6 +90,7 @@ EXPERIMENTS: dict[str, Protocol] = {
         label_noise=0.3,
         seeds=3,
     ),
+    **{name: _of_stream(name, stream) for name, stream in STREAMS.items()},
 }
 
 
@@ -92,10 +120,10 @@ def expand(
     20
 
     experiment: one of :func:`experiments`.
-    columns: names of columns; by default those of the paper (``quickstart``: digits).
+    columns: names of columns; by default those of the paper's table or figure (``quickstart``: digits).
     methods: names of methods, or ``cold`` for the reference from scratch; by default those of the paper, references included.
     seeds: how many, 0 … n-1, or which; by default 5, for VGG-16 3.
-    epochs_scale: multiplies every number of epochs, at least 1 is left.
+    epochs_scale: multiplies every number of epochs, at least 1 is left; of a stream of one pass a task, the number of tasks.
     """
     plan = protocol(experiment)
     chosen = [find(name) for name in _unique(plan.columns if columns is None else columns, "column")]
@@ -107,8 +135,8 @@ def expand(
         for seed in _seeds(seeds, plan.seeds or column.seeds):
             for line in lines:
                 method = "vanilla" if line == COLD else line
-                hyper = best(experiment, column.name, method)
-                runs.append(_config(experiment, column, method, hyper, seed, epochs_scale, cold=line == COLD))
+                for hyper in settings(experiment, column.name, method):
+                    runs.append(_config(experiment, column, method, hyper, seed, epochs_scale, cold=line == COLD))
     return runs
 
 
@@ -127,12 +155,12 @@ def sweep(
     (('coefficient', 0.2),)
 
     select: "validation" holds out a tenth of the training data to choose on; "test" trains on everything and chooses
-        on the test set, as the paper does.
+        on the test set, as the paper does. A stream holds nothing out: its own metric decides.
     """
     if select not in ("validation", "test"):
         raise OptionError(f'select must be "validation" or "test", found {select!r}.')
     plan, place = protocol(experiment), find(column)
-    validation = VALIDATION if select == "validation" else 0.0
+    validation = VALIDATION if select == "validation" and plan.scenario not in STREAMS else 0.0
     return [
         _config(experiment, place, method, hyper, seed, epochs_scale, validation=validation)
         for hyper in grid(place, method)
@@ -153,16 +181,25 @@ def grid(column: Column | str, method: str) -> list[Hyper]:
     return [{"coefficient": value} for value in values]
 
 
+def settings(experiment: str, column: str, method: str) -> list[Hyper]:
+    """What an experiment runs a method with: its best hyper-parameters, or each ratio of a scaling.
+
+    >>> settings("proportionality", "cifar10-cnn", "naive-scaling")[0]
+    {'ratio': 0.9}
+    """
+    return [{"ratio": c} for c in RATIOS] if method in _SCALINGS else [best(experiment, column, method)]
+
+
 def best(experiment: str, column: str, method: str) -> Hyper:
     """The paper's best hyper-parameters; where it has none, those of the nearest table, else a moderate value."""
     registry.find(method)
     name = "swr" if method == "swr-reinit" else method
-    if name not in GRIDS:
-        return {}
     for table in (experiment, *_NEAREST.get(experiment, ())):
         found = HYPER.get(table, {}).get(column, {}).get(name)
         if found is not None:
             return dict(found)
+    if name not in GRIDS:
+        return {}
     if name == "swr" and find(column).split:
         return {"features": DEFAULTS[name], "classifier": DEFAULTS[name]}
     return {"coefficient": DEFAULTS[name]}
@@ -176,6 +213,8 @@ def published(experiment: str, column: str, line: str) -> Published | None:
 _NEAREST = {
     "lr-decay": ("generalization", "warm-start"),
     "generalization": ("warm-start",),
+    "balancedness": ("generalization", "warm-start"),
+    "proportionality": ("generalization", "warm-start"),
     "quickstart": ("warm-start",),
 }
 
@@ -194,6 +233,21 @@ def _config(
     if not 0 < scale < float("inf"):
         raise OptionError(f"epochs_scale must be positive, found {scale!r}.")
     plan = protocol(experiment)
+    check(experiment, column)
+    if plan.scenario in STREAMS:
+        size = streams.size(experiment, column.name)
+        return RunConfig(
+            experiment=experiment,
+            column=column.name,
+            method=method,
+            hyper=tuple(hyper.items()),
+            seed=seed,
+            scenario=plan.scenario,
+            epochs=streams.epochs(size, scale),
+            batch_size=size.batch_size,
+            lr=size.lr,
+            examples=size.examples,
+        )
     return RunConfig(
         experiment=experiment,
         column=column.name,
@@ -213,9 +267,13 @@ def _config(
 def _check_line(line: str, experiment: str) -> None:
     known = (COLD, *registry.names())
     if line not in known:
-        raise UnknownName("method", line, known)
+        if ":" not in line:
+            raise UnknownName("method", line, known, ", and MODULE:CLASS for one of your own")
+        registry.find(line)
     if line == COLD and protocol(experiment).scenario == "single":
         raise OptionError(f"{experiment} has one stage only, so that cold is the same as vanilla: leave it out.")
+    if line == COLD and experiment in STREAMS:
+        raise OptionError(f"{experiment} compares with a fresh network for every task: write full-reset in place of cold.")
 
 
 def _seeds(seeds: int | Sequence[int] | None, default: int) -> list[int]:
@@ -248,5 +306,6 @@ __all__ = [
     "grid",
     "protocol",
     "published",
+    "settings",
     "sweep",
 ]

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from swr.bench.config import RunConfig
 from swr.bench.estimate import Estimator, duration
+from swr.bench.online import in_words
 from swr.bench.training import Epoch
 
 
@@ -136,7 +137,7 @@ class Lines(Silent):
     def done(self, config: RunConfig) -> None:
         """Say how the run ended."""
         last = self.last.get(config.identity)
-        result = f"test accuracy {last.test_accuracy:.4f}" if last and config.identity in self.running else "done elsewhere"
+        result = in_words(config.scenario, last) if last and config.identity in self.running else "done elsewhere"
         self._leave(config)
         self.finished += 1
         self.spent += self.estimator.whole(config)
@@ -197,7 +198,9 @@ class Lines(Silent):
         """One phrase on a run."""
         last = self.last.get(config.identity)
         numbers = (
-            f"epoch {last.epoch}/{last.total} loss {last.train_loss:.4f} test {last.test_accuracy:.4f}" if last else "starting"
+            f"epoch {last.epoch}/{last.total} loss {last.train_loss:.4f} {in_words(config.scenario, last, short=True)}"
+            if last
+            else "starting"
         )
         return f"{short(config)} {numbers}"
 
@@ -238,7 +241,7 @@ class Bars(Lines):
                 name,
                 Text(f"epoch {last.epoch}/{last.total}", style="cyan", no_wrap=True),
                 Text(f"loss {last.train_loss:.4f}", no_wrap=True),
-                Text(f"test {last.test_accuracy:.4f}", style="green", no_wrap=True),
+                Text(in_words(config.scenario, last, short=True), style="green", no_wrap=True),
                 *([ProgressBar(total=last.total, completed=last.epoch, width=12)] if wide else []),
             )
         return Group(head, bar, grid)

@@ -3,12 +3,13 @@
 With n training examples in a random order of the seed and K stages,
 
     single              one stage with all of them
+    continued           K stages, each with all of them
     warm-start          the first n/2, then all
     continual-full      K chunks; stage k sees chunks 1 … k
     continual-limited   K chunks; stage k sees chunk k only
 
-Chunks differ by at most one example. A run tells its method of a new task each time the data changes, so between two
-stages and never before the first.
+and the streams of :mod:`swr.bench.streams`, one task a stage. Chunks differ by at most one example. A run tells its method of
+a new task between two stages (where the data changes, but for ``continued``) and never before the first.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from swr.bench import tasks
 from swr.bench.config import RunConfig
 from swr.bench.data import Dataset, Split, hold_out, with_label_noise
+from swr.bench.seeds import stream
+from swr.bench.streams import STREAMS
 from swr.errors import OptionError
 
 
@@ -46,20 +50,6 @@ class Material:
     stages: tuple[Stage, ...]
 
 
-def stream(seed: int, purpose: str) -> Generator:
-    """Random numbers of one seed for one purpose; two purposes never share a sequence.
-
-    >>> torch.equal(torch.rand(3, generator=stream(0, "chunks")), torch.rand(3, generator=stream(0, "batches")))
-    False
-    """
-    return Generator().manual_seed(seed_of(seed, purpose))
-
-
-def seed_of(seed: int, purpose: str) -> int:
-    """A seed made from a run's seed and a purpose; the same for every method, so that runs of one seed can be compared."""
-    return int.from_bytes(hashlib.sha256(f"{purpose} {seed}".encode()).digest()[:7], "big")
-
-
 def prepare(config: RunConfig, dataset: Dataset) -> Material:
     """Hold out, add noise, divide into stages, in this order, each with random numbers of its own."""
     train, validation = dataset.train, None
@@ -67,7 +57,11 @@ def prepare(config: RunConfig, dataset: Dataset) -> Material:
         train, validation = hold_out(train, config.validation, stream(config.seed, "validation"))
     if config.label_noise:
         train = with_label_noise(train, config.label_noise, stream(config.seed, "label noise"))
-    stages = divide(config.scenario, len(train), config.epochs, stream(config.seed, "chunks"))
+    if config.scenario in STREAMS:
+        shown = tasks.examples(config, train, dataset.classes)
+        stages = tuple(Stage(indices, n) for indices, n in zip(shown, config.epochs, strict=True))
+    else:
+        stages = divide(config.scenario, len(train), config.epochs, stream(config.seed, "chunks"))
     return Material(train, validation, dataset.test, stages[-1:] if config.cold else stages)
 
 
@@ -77,8 +71,8 @@ def divide(scenario: str, count: int, epochs: tuple[int, ...], generator: Genera
     count: training examples.
     epochs: of each stage; as many stages as there are.
     """
-    if scenario == "single":
-        return (Stage(torch.arange(count), epochs[0]),)
+    if scenario in ("single", "continued"):
+        return tuple(Stage(torch.arange(count), n) for n in epochs)
     if count < len(epochs):
         raise OptionError(f"{count} training examples cannot be divided among {len(epochs)} stages.")
     order = torch.randperm(count, generator=generator)

@@ -54,6 +54,8 @@ MIGRATIONS = {1: "ALTER TABLE metrics ADD COLUMN measures TEXT NOT NULL DEFAULT 
 """what makes a store of this schema one of the next"""
 METRICS = "epoch, stage, total, train_loss, train_accuracy, test_accuracy, validation_accuracy, norms, seconds, measures"
 
+_decode = json.JSONDecoder().decode
+
 
 @dataclass(frozen=True)
 class Record:
@@ -135,14 +137,18 @@ def epoch_of(row: tuple[Any, ...]) -> Epoch:
         train_accuracy=_nan(train),
         test_accuracy=_nan(test),
         validation_accuracy=validation,
-        norms={name: _nan(norm) for name, norm in json.loads(norms).items()},
+        norms=_values(norms),
         seconds=seconds,
-        measures={name: _nan(value) for name, value in json.loads(measures).items()},
+        measures=_values(measures),
     )
 
 
 def _numbers(values: dict[str, float]) -> str:
     return "{" + ", ".join(f"{json.dumps(name)}: {_number(value)}" for name, value in values.items()) + "}"
+
+
+def _values(text: str) -> dict[str, float]:
+    return {} if text == "{}" else {name: math.nan if value is None else value for name, value in _decode(text).items()}
 
 
 def _number(value: float) -> str:

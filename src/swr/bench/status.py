@@ -7,6 +7,8 @@ from swr.bench import paper
 from swr.bench.engines import claim
 from swr.bench.estimate import duration
 from swr.bench.jobs import last_line
+from swr.bench.online import in_words
+from swr.bench.report.results import alive
 from swr.bench.results import aligned, table
 from swr.bench.store import Record, Store
 
@@ -35,7 +37,7 @@ def report(store: Store, experiment: str | None = None, *, errors: bool = False)
     if "interrupted" in states.values():
         parts.append("What was interrupted goes on when its command is given again.")
     if experiment is not None:
-        parts += _tables(records)
+        parts.append(table([alive(record, store) for record in records]))
     return "\n\n".join(parts)
 
 
@@ -65,7 +67,8 @@ def _progress(record: Record) -> str:
     last = record.last
     if last is None:
         return f"{record.config.label}  starting"
-    return f"{record.config.label}  epoch {last.epoch}/{last.total}  loss {last.train_loss:.4f}  test {last.test_accuracy:.4f}"
+    result = in_words(record.config.scenario, last, short=True)
+    return f"{record.config.label}  epoch {last.epoch}/{last.total}  loss {last.train_loss:.4f}  {result}"
 
 
 def _failure(record: Record, whole: bool) -> str:
@@ -75,17 +78,3 @@ def _failure(record: Record, whole: bool) -> str:
     return f"{record.config.label}  (run {record.id} on {record.provenance.host})\n" + "\n".join(
         f"    {line}" for line in error.strip().splitlines()
     )
-
-
-def _tables(records: Sequence[Record]) -> list[str]:
-    """A table per length and validation split: results of different protocols do not mix."""
-    groups: dict[tuple[object, ...], list[Record]] = {}
-    for record in records:
-        if record.status == "done":
-            groups.setdefault((record.config.epochs, record.config.validation), []).append(record)
-    parts = []
-    for (epochs, validation), group in groups.items():
-        assert isinstance(epochs, tuple)
-        held_out = f", {validation:.0%} of the training data held out" if validation else ""
-        parts.append(f"{' + '.join(map(str, epochs))} epochs{held_out}. {table(group)}")
-    return parts

@@ -74,7 +74,7 @@ class Store:
             (c.identity, dumps(c.to_dict()), c.experiment, c.column, c.method, c.seed, *origin(provenance), time.time())
             for c in configs
         ]
-        with self._writing():
+        with self.writing():
             self._db.executemany(
                 "INSERT OR IGNORE INTO runs"
                 '(id, config, experiment, "column", method, seed, status, versions, "commit", host, created)'
@@ -84,7 +84,7 @@ class Store:
 
     def start(self, run: str, provenance: Provenance) -> None:
         """A process has claimed the run and begins, or goes on with it."""
-        with self._writing():
+        with self.writing():
             self._db.execute(
                 "UPDATE runs SET status = 'running', error = NULL, finished = NULL, started = coalesce(started, ?),"
                 ' versions = ?, "commit" = ?, host = ? WHERE id = ?',
@@ -93,7 +93,7 @@ class Store:
 
     def record(self, run: str, epochs: Iterable[Epoch]) -> None:
         """Keep an epoch's metrics; an epoch that is reported again replaces itself."""
-        with self._writing():
+        with self.writing():
             self._db.executemany(
                 f"INSERT OR REPLACE INTO metrics (run, {METRICS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [(run, *row_of(epoch)) for epoch in epochs],
@@ -114,7 +114,7 @@ class Store:
 
     def release(self, run: str) -> None:
         """The run was stopped before its end and waits to be continued."""
-        with self._writing():
+        with self.writing():
             self._db.execute("UPDATE runs SET status = 'pending' WHERE id = ? AND status = 'running'", (run,))
 
     def status(self, run: str) -> tuple[Status, float | None]:
@@ -152,6 +152,30 @@ class Store:
             ).fetchall()
             return [(RunConfig.from_dict(json.loads(config)), *rest) for config, *rest in rows if readable(config)]
 
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The store as it is at this moment, for several questions whose answers must fit together."""
+        with self._plainly():
+            self._db.execute("BEGIN")
+            try:
+                yield self._db
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Changes that happen together or not at all."""
+        with self._plainly():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
     def close(self) -> None:
         """Close the file."""
         self._db.close()
@@ -182,7 +206,7 @@ class Store:
                 time.sleep(0.05)
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._check_schema()
-        with self._writing():
+        with self.writing():
             version = self._check_schema()
             if version == SCHEMA:
                 return
@@ -205,7 +229,7 @@ class Store:
         return int(version)
 
     def _end(self, run: str, status: Status, error: str | None, facts: dict[str, Any] | None) -> None:
-        with self._writing():
+        with self.writing():
             self._db.execute(
                 "UPDATE runs SET status = ?, error = ?, facts = ?, finished = ?,"
                 " seconds = (SELECT sum(seconds) FROM metrics WHERE run = runs.id) WHERE id = ?",
@@ -213,24 +237,14 @@ class Store:
             )
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        with self._plainly():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
-
-    @contextmanager
     def _plainly(self) -> Iterator[None]:
-        """Turn SQLite's errors into a sentence."""
+        """Turn errors of SQLite, and of text that is not the JSON it should be, into a sentence."""
         try:
             yield
         except sqlite3.Error as error:
             raise StoreError(_sentence(self.path, self.wait, error)) from error
+        except json.JSONDecodeError as error:
+            raise StoreError(_damaged(self.path, error)) from error
 
 
 def _sentence(path: Path, wait: float, error: sqlite3.Error) -> str:
@@ -240,9 +254,13 @@ def _sentence(path: Path, wait: float, error: sqlite3.Error) -> str:
     if "not a database" in text:
         return f"{path} is not a store (not an SQLite file): name another file with --store"
     if "malformed" in text or "no such table" in text or "no such column" in text:
-        return f"{path} is damaged ({text}): restore a copy, or move it away and run again"
+        return _damaged(path, error)
     if "full" in text:
         return f"{path} cannot grow, the disk is full: make room, then run the same command again"
     if "readonly" in text or "unable to open" in text:
         return f"{path} cannot be opened for writing ({text}): check its permissions, or name another file with --store"
     return f"{path} cannot be used ({text}): check the disk, or name another file with --store"
+
+
+def _damaged(path: Path, error: Exception) -> str:
+    return f"{path} is damaged ({error}): restore a copy, or move it away and run again"

@@ -35,6 +35,9 @@ def _row(shrink: float | None, l2: float, l2_init: float, swr: float | tuple[flo
     return row if shrink is None else {"shrink-perturb": {"coefficient": shrink}, **row}
 
 
+RATIOS = (0.9, 0.7, 0.5, 0.3, 0.1)
+"""by which a trained network is scaled, naively and proportionally; the paper speaks of "different scaling magnitudes" only"""
+
 HYPER: dict[str, dict[str, dict[str, Hyper]]] = {
     "warm-start": {
         #                          S&P  L2    L2 Init  SWR λ or (λ_f, λ_c)
@@ -65,8 +68,11 @@ HYPER: dict[str, dict[str, dict[str, Hyper]]] = {
         "cifar100-cnnbn": _row(None, 1e-2, 1e-2, (1e-4, 1e-1)),
         "tinyimagenet-vgg16": _row(None, 1e-5, 1e-5, (1e-2, 1e-1)),
     },
-    # Ours, for the quick start; everything above is the paper's.
+    # Ours, for the quick start and streams on digits; everything above is the paper's.
     "quickstart": {"digits-mlp": _row(0.8, 1e-2, 1e-2, 1e-2)},
+    "permuted-pixels": {"digits-mlp": _row(0.4, 1e-3, 1e-3, 1e-2)},
+    "random-labels": {"digits-mlp": _row(0.4, 1e-3, 1e-3, 1e-3)},
+    "label-permutation": {"digits-mlp": _row(0.4, 1e-3, 1e-3, 1e-3)},
 }
 """the best hyper-parameters of the paper's three tables, chosen on the test set; `lr-decay` uses those of `generalization`"""
 

@@ -27,8 +27,13 @@ from swr.bench.checkpoint import CheckpointError
 from swr.bench.config import RunConfig
 from swr.bench.data import Dataset, load
 from swr.bench.feed import Feed
+from swr.bench.measures import measure
+from swr.bench.online import Online
 from swr.bench.process import flushed_denormals
-from swr.bench.scenarios import Material, prepare, seed_of, stream
+from swr.bench.scenarios import Material, prepare
+from swr.bench.seeds import seed_of, stream
+from swr.bench.streams import ERROR, STREAMS, TEST, metric
+from swr.bench.tasks import Task, View, task
 from swr.methods.layers import convolutions, weights
 from swr.norms import frobenius_norms
 
@@ -46,17 +51,19 @@ class Epoch:
     total: int
     """epochs of the whole run"""
     train_loss: float
-    """mean cross-entropy over the epoch's batches as they were met, without penalties"""
+    """mean cross-entropy (squared error) over the epoch's batches as they were met, without penalties"""
     train_accuracy: float
-    """over the same batches"""
+    """over the same batches; not-a-number in a regression"""
     test_accuracy: float
+    """of what a stream shows at present; not-a-number where it has no test set"""
     validation_accuracy: float | None
     norms: dict[str, float]
     """Frobenius norm of each layer's weight at the end of the epoch"""
     seconds: float
     """the only field that differs between two runs of one configuration"""
     measures: dict[str, float] = field(default_factory=dict)
-    """what the experiment measures besides, by name"""
+    """what the experiment measures besides, by name: averages over a stream so far; elsewhere, at the first epoch of every
+    stage but the first, ``test_accuracy_at_start``: after the method was told of the new task, before any step"""
 
 
 def run(
@@ -132,6 +139,13 @@ class Training:
         self.method.attach(self.optimizer)
         self.done = 0
         """epochs trained so far"""
+        self.streamed = config.scenario in STREAMS
+        judged = metric(config.scenario)
+        self.regression = judged == ERROR
+        self.task = Task()
+        """what is shown at present"""
+        self.online = None if judged == TEST else Online(config.scenario, len(self.material.stages))
+        self._classes, self._shown = dataset.classes, -1
         self._weights = weights(self.model)
         torch.manual_seed(seed_of(config.seed, "training"))
 
@@ -140,15 +154,23 @@ class Training:
         begin = time.perf_counter()
         number = self.done + 1
         index, first = self._stage(number)
+        self._show(index)
+        at_start = None
         if first and index > 0:
-            self.method.new_task(_StageBatches(self, index), F.cross_entropy)
+            self.method.new_task(_StageBatches(self, index), self.loss if self.streamed else F.cross_entropy)
+            at_start = None if self.streamed else self.accuracy(self.test)
         drops = sum(1 for drop in self.config.lr_drops if drop <= number)
         for group in self.optimizer.param_groups:
             group["lr"] = self.config.lr * self.config.lr_factor**drops
         loss, accuracy = self.pass_over(self.material.stages[index].indices)
-        test = self.accuracy(self.test)
+        test = self.accuracy(self.test, self.task.test, self.task.tested)
         validation = None if self.validation is None else self.accuracy(self.validation)
         norms = frobenius_norms([p.detach() for p in self._weights.values()]).tolist()
+        measures = {} if at_start is None else {"test_accuracy_at_start": float(at_start)}
+        measures |= measure(self.config.experiment, self.model)
+        if self.online is not None:
+            self.online.add(index, float(loss if self.regression else accuracy))
+            measures |= self.online.measures()
         self.done = number
         return Epoch(
             epoch=number,
@@ -160,20 +182,22 @@ class Training:
             validation_accuracy=None if validation is None else float(validation),
             norms=dict(zip(self._weights, norms, strict=True)),
             seconds=time.perf_counter() - begin,
+            measures=measures,
         )
 
     def pass_over(self, indices: Tensor) -> tuple[Tensor, Tensor]:
         """Train on these examples once, in a random order; returns mean loss and accuracy, still on the device."""
-        model, optimizer, method = self.model, self.optimizer, self.method
+        model, optimizer, method, view = self.model, self.optimizer, self.method, self.task.train
+        loss_fn = F.mse_loss if self.regression else F.cross_entropy
         parameters = list(model.parameters())
         order = indices.index_select(0, torch.randperm(len(indices), generator=self.batches))
         order = order.to(self.device, non_blocking=True)
-        count = _Count()
+        count = _Count(answers=not self.regression)
         model.train()
         for index in torch.split(order, self.config.batch_size):
-            inputs, labels = self.train.batch(index, reuse=True)
-            outputs = model(inputs)
-            loss = F.cross_entropy(outputs, labels)
+            inputs, labels = view.batch(self.train, index, reuse=True)
+            outputs = view.outputs(model(inputs))
+            loss = loss_fn(outputs, labels)
             count.add(outputs, labels, loss)
             penalty = method.penalty()
             if penalty is not None:
@@ -184,20 +208,33 @@ class Training:
             optimizer.step()
         return count.means()
 
+    def loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """The mean loss of what the model gives, as the present task judges it."""
+        return (F.mse_loss if self.regression else F.cross_entropy)(self.task.train.outputs(outputs), labels)
+
     @torch.inference_mode()
-    def accuracy(self, feed: Feed) -> Tensor:
-        """The part of the labels that the model gets right, still on the device."""
+    def accuracy(self, feed: Feed, view: View | None = None, index: Tensor | None = None) -> Tensor:
+        """The part of the labels that the model gets right, still on the device.
+
+        view: how the examples are shown; with ``index``, which of them; of none, not-a-number.
+        """
         self.model.eval()
         correct = torch.zeros((), dtype=torch.float64, device=self.device)
-        for inputs, labels in feed.chunks(EVALUATION_BATCH):
-            correct += (self.model(inputs).argmax(1) == labels).sum()
-        return correct / len(feed)
+        if view is None or index is None:
+            for inputs, labels in feed.chunks(EVALUATION_BATCH):
+                correct += (self.model(inputs).argmax(1) == labels).sum()
+            return correct / len(feed)
+        for part in torch.split(index, EVALUATION_BATCH) if len(index) else ():
+            inputs, labels = view.batch(feed, part)
+            correct += (view.outputs(self.model(inputs)).argmax(1) == labels).sum()
+        return correct / len(index)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything the next epoch depends on."""
         cuda = torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None
         return {
             "done": self.done,
+            "online": None if self.online is None else self.online.state_dict(),
             "model": dict(self.model.state_dict()),
             "optimizer": self.optimizer.state_dict(),
             "method": self.method.state_dict(),
@@ -216,6 +253,14 @@ class Training:
         if self.device.type == "cuda" and state["random_cuda"] is not None:
             torch.cuda.set_rng_state(state["random_cuda"], self.device)
         self.done = int(state["done"])
+        if self.online is not None:  # checkpoints of other runs may be older than this entry
+            self.online.load_state_dict(state["online"])
+
+    def _show(self, stage: int) -> None:
+        """Have the data as a stage shows it."""
+        if self.streamed and stage != self._shown:
+            found = task(self.config, stage, self.material.train, self.material.test, self._classes)
+            self.task, self._shown = found.to(self.device), stage
 
     def _stage(self, number: int) -> tuple[int, bool]:
         """The stage of an epoch, and whether it is the stage's first."""
@@ -232,7 +277,8 @@ class _Count:
 
     TOGETHER = 32
 
-    def __init__(self) -> None:
+    def __init__(self, *, answers: bool) -> None:
+        self._answers = answers
         self._losses: list[Tensor] = []
         self._sizes: list[int] = []
         self._outputs: list[Tensor] = []
@@ -243,18 +289,21 @@ class _Count:
         """One batch."""
         self._losses.append(loss.detach())
         self._sizes.append(len(labels))
+        if not self._answers:
+            return
         self._outputs.append(outputs.detach())
         self._labels.append(labels)
         if len(self._outputs) == self.TOGETHER:
             self._compare()
 
     def means(self) -> tuple[Tensor, Tensor]:
-        """Loss and accuracy over all examples."""
+        """Loss and accuracy over all examples; without answers that are right or wrong, the latter is not-a-number."""
         if self._outputs:
             self._compare()
         losses = torch.stack(self._losses).double()
         sizes = torch.tensor(self._sizes, dtype=torch.float64).to(losses.device, non_blocking=True)
-        return (losses * sizes).sum() / sizes.sum(), torch.stack(self._correct).sum() / sizes.sum()
+        correct = torch.stack(self._correct).sum() if self._answers else torch.full((), torch.nan)
+        return (losses * sizes).sum() / sizes.sum(), correct / sizes.sum()
 
     def _compare(self) -> None:
         self._correct.append((torch.cat(self._outputs).argmax(1) == torch.cat(self._labels)).sum())
@@ -269,7 +318,7 @@ class _StageBatches:
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         for index in torch.split(self._indices.to(self._training.device), self._training.config.batch_size):
-            yield self._training.train.batch(index)
+            yield self._training.task.train.batch(self._training.train, index)
 
 
 def _resume(training: Training, config: RunConfig, path: Path) -> list[Epoch]:

@@ -8,7 +8,8 @@ import torch
 from torch import Generator, nn
 from torch.optim import Optimizer
 
-from swr.errors import ModelError, OptionError
+from swr.errors import ModelError
+from swr.methods.optimizer_state import forget
 
 Initialiser = Callable[[nn.Module], object]
 """gives one layer new parameters, in place"""
@@ -44,16 +45,8 @@ def redraw(layers: Iterable[nn.Module], generator: Generator, initialise: Initia
             initialise(layer)
 
 
-def forget(optimizer: Optimizer | None, layers: Iterable[nn.Module]) -> None:
-    """Drop the optimizer's state of these layers' parameters, so that it begins anew with them (moments and step count)."""
-    if optimizer is not None:
-        for layer in layers:
-            for p in layer.parameters(recurse=False):
-                optimizer.state.pop(p, None)
-
-
-def check_optimizer_state(value: str) -> str:
-    """``"keep"`` or ``"clear"``."""
-    if value not in ("keep", "clear"):
-        raise OptionError(f'optimizer_state must be "keep" or "clear", found {value!r}.')
-    return value
+def forget_layers(optimizer: Optimizer | None, layers: Iterable[nn.Module], policy: str) -> None:
+    """What the optimizer forgets of layers that were drawn anew, by a policy of :mod:`swr.methods.optimizer_state`."""
+    for layer in layers:
+        for p in layer.parameters(recurse=False):
+            forget(optimizer, p, policy=policy)

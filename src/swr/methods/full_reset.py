@@ -7,7 +7,8 @@ from typing import Any
 from torch import nn
 
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.fresh import Initialiser, check_optimizer_state, forget, own_initialiser, redraw
+from swr.methods.fresh import Initialiser, forget_layers, own_initialiser, redraw
+from swr.methods.optimizer_state import check_policy
 
 
 class FullReset(Method):
@@ -18,7 +19,8 @@ class FullReset(Method):
     >>> method.new_task()
 
     initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: "clear" makes the optimizer begin anew too (needs ``attach``); "keep" leaves its state.
+    optimizer_state: what the optimizer forgets (needs ``attach``), a policy of :mod:`swr.methods.optimizer_state`; by
+        default it begins anew too.
     """
 
     title = "full reset"
@@ -29,16 +31,15 @@ class FullReset(Method):
         example_inputs: Any = None,
         *,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear",
+        optimizer_state: str = "clear_all",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)
         self.layers = [module for module in model.modules() if next(module.parameters(recurse=False), None) is not None]
         self.initialise = initialise
-        self.optimizer_state = check_optimizer_state(optimizer_state)
+        self.optimizer_state = check_policy(optimizer_state)
 
     def new_task(self, batches: Batches | None = None, loss_fn: LossFunction | None = None) -> None:
         """A fresh network."""
         redraw(self.layers, self.generator, self.initialise)
-        if self.optimizer_state == "clear":
-            forget(self.optimizer, self.layers)
+        forget_layers(self.optimizer, self.layers, self.optimizer_state)

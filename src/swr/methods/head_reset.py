@@ -9,8 +9,9 @@ from torch import nn
 
 from swr.errors import ModelError, OptionError
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.fresh import Initialiser, check_optimizer_state, forget, own_initialiser, redraw
+from swr.methods.fresh import Initialiser, forget_layers, own_initialiser, redraw
 from swr.methods.layers import convolutions, linears
+from swr.methods.optimizer_state import check_policy
 
 
 class HeadReset(Method):
@@ -21,8 +22,8 @@ class HeadReset(Method):
 
     layers: names of the modules to reset, in place of this choice.
     initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: "keep" goes on with the moments of the old head, as a loop with one optimizer that knows nothing of the
-        reset does; "clear" makes the optimizer begin anew with these layers (needs ``attach``).
+    optimizer_state: what the optimizer forgets of these layers (needs ``attach``), a policy of
+        :mod:`swr.methods.optimizer_state`; by default nothing, as in a loop whose optimizer knows nothing of the reset.
     """
 
     title = "head reset"
@@ -40,13 +41,12 @@ class HeadReset(Method):
         super().__init__(model, example_inputs, seed=seed)
         self.layers = _head(model) if layers is None else _named(model, layers)
         self.initialise = initialise
-        self.optimizer_state = check_optimizer_state(optimizer_state)
+        self.optimizer_state = check_policy(optimizer_state)
 
     def new_task(self, batches: Batches | None = None, loss_fn: LossFunction | None = None) -> None:
         """A fresh head."""
         redraw(self.layers, self.generator, self.initialise)
-        if self.optimizer_state == "clear":
-            forget(self.optimizer, self.layers)
+        forget_layers(self.optimizer, self.layers, self.optimizer_state)
 
 
 def _head(model: nn.Module) -> list[nn.Module]:

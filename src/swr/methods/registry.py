@@ -3,21 +3,52 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import inspect
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from swr.errors import OptionError, SWRError
 from swr.methods.base import Method
+from swr.methods.continual_backprop import ContinualBackprop
+from swr.methods.dash import Dash
+from swr.methods.dsd import DSD
+from swr.methods.effective_rank import EffectiveRank
+from swr.methods.fire import Fire
 from swr.methods.full_reset import FullReset
+from swr.methods.hare_tortoise import HareTortoise
 from swr.methods.head_reset import HeadReset
+from swr.methods.knowledge_evolution import KnowledgeEvolution
 from swr.methods.l2 import L2
 from swr.methods.l2_init import L2Init
+from swr.methods.layerwise import Layerwise
+from swr.methods.lipschitz import Lipschitz
+from swr.methods.llf import LaterLayerForgetting
+from swr.methods.lure import Lure
+from swr.methods.max_norm import MaxNorm
+from swr.methods.nap import NaP
+from swr.methods.parseval import Parseval
+from swr.methods.redo import ReDo
 from swr.methods.rescaled import SWR, SWRReinit
+from swr.methods.rifle import Rifle
+from swr.methods.scaling import NaiveScaling, ProportionalScaling
+from swr.methods.self_normalized_resets import SelfNormalizedResets
 from swr.methods.shrink_perturb import ShrinkPerturb
+from swr.methods.shrink_perturb_fresh import ShrinkPerturbFresh
+from swr.methods.spectral import Spectral
+from swr.methods.spectral_norm import SpectralNorm
+from swr.methods.spectral_normalisation import SpectralNormalisation
+from swr.methods.upgd import UPGD
 from swr.methods.vanilla import Vanilla
+from swr.methods.wasserstein import Wasserstein
+from swr.methods.weight_clipping import WeightClipping
+from swr.methods.weight_decay import WeightDecay
+from swr.methods.weight_normalisation import WeightNormalisation
+from swr.methods.weight_rescaling import WeightRescaling
 
 REGISTRY: dict[str, type[Method]] = {
     "vanilla": Vanilla,
@@ -28,6 +59,35 @@ REGISTRY: dict[str, type[Method]] = {
     "swr": SWR,
     "swr-reinit": SWRReinit,
     "full-reset": FullReset,
+    "redo": ReDo,
+    "continual-backprop": ContinualBackprop,
+    "self-normalized-resets": SelfNormalizedResets,
+    "naive-scaling": NaiveScaling,
+    "proportional-scaling": ProportionalScaling,
+    "weight-decay": WeightDecay,
+    "wasserstein": Wasserstein,
+    "spectral-norm": SpectralNorm,
+    "spectral": Spectral,
+    "effective-rank": EffectiveRank,
+    "parseval": Parseval,
+    "weight-rescaling": WeightRescaling,
+    "weight-clipping": WeightClipping,
+    "nap": NaP,
+    "lipschitz": Lipschitz,
+    "max-norm": MaxNorm,
+    "spectral-normalisation": SpectralNormalisation,
+    "weight-normalisation": WeightNormalisation,
+    "layerwise": Layerwise,
+    "dash": Dash,
+    "rifle": Rifle,
+    "llf": LaterLayerForgetting,
+    "knowledge-evolution": KnowledgeEvolution,
+    "lure": Lure,
+    "dsd": DSD,
+    "hare-tortoise": HareTortoise,
+    "shrink-perturb-fresh": ShrinkPerturbFresh,
+    "fire": Fire,
+    "upgd": UPGD,
 }
 """a new method is one more entry"""
 
@@ -51,10 +111,44 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> type[Method]:
-    """The method of that name."""
-    if name not in REGISTRY:
-        raise UnknownName("method", name, REGISTRY)
-    return REGISTRY[name]
+    """The method of that name, or the class that ``MODULE:CLASS`` stands for; modules of the current folder are found."""
+    if name in REGISTRY:
+        return REGISTRY[name]
+    if ":" in name:
+        return _imported(name)
+    raise UnknownName("method", name, REGISTRY, ", and MODULE:CLASS for one of your own")
+
+
+def describe(name: str) -> tuple[str, Mapping[str, str]]:
+    """The title and the symbols of a method, without importing anything: a file of results may name any module.
+
+    >>> describe("l2")
+    ('L2', {'coefficient': 'λ'})
+
+    A ``MODULE:CLASS`` that is not imported yet goes by its own name.
+    """
+    if name in REGISTRY:
+        return REGISTRY[name].title, REGISTRY[name].symbols
+    module, colon, attribute = name.partition(":")
+    if not (colon and attribute.isidentifier() and all(part.isidentifier() for part in module.split("."))):
+        raise UnknownName("method", name, REGISTRY, ", and MODULE:CLASS for one of your own")
+    found = getattr(sys.modules.get(module), attribute, None)
+    if isinstance(found, type) and issubclass(found, Method):
+        return found.title or name, found.symbols
+    return name, {}
+
+
+def _imported(name: str) -> type[Method]:
+    module, _, attribute = name.partition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = getattr(importlib.import_module(module), attribute, None)
+    except (ImportError, ValueError) as error:
+        raise OptionError(f"the method {name} cannot be imported ({error}): run this in the folder of its module.") from error
+    if not (isinstance(found, type) and issubclass(found, Method)):
+        raise OptionError(f"{module} has no method {attribute!r}: name a class there that is derived from swr.methods.Method.")
+    return found
 
 
 def build(name: str, model: nn.Module, example_inputs: Any = None, **hyper: Any) -> Method:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from swr.bench.data import cache, cifar, digits, idx, tinyimagenet
+from swr.bench.data import bits, cache, cifar, digits, idx, tinyimagenet
 from swr.bench.data import folder as image_folder
 from swr.bench.data.archives import check_digests, read_parts
 from swr.bench.data.dataset import DataError, Dataset, Split, moments
@@ -48,10 +48,13 @@ def load(name: str, folder: PathLike | None = None, *, download: bool = True) ->
     >>> load("digits").classes
     10
 
-    name: one of :func:`known`, or ``folder:PATH`` for ``PATH/train/<class>/*`` and ``PATH/test/<class>/*``.
+    name: one of :func:`known`, or ``folder:PATH`` for ``PATH/train/<class>/*`` and ``PATH/test/<class>/*``; ``bits`` for the
+        shape of what the bit-flipping stream generates.
     folder: searched first for official files, before ``SWR_DATA`` and the user's cache.
     download: fetch official files that are in none of these.
     """
+    if name == bits.NAME:
+        return bits.read()
     ready = _prepare(name, folder)
     if ready is None:
         source, places = SOURCES[name], " or ".join(map(str, data_folders(folder)))

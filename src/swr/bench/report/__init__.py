@@ -1,0 +1,1 @@
+"""The report on a store: tables beside the paper's, charts, one self-contained web page."""

@@ -1,0 +1,153 @@
+"""A cell of a table: one number over several seeds, and all that is known of it."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from swr.bench import paper, streams
+from swr.bench.config import RunConfig
+from swr.bench.report import notes, protocol
+from swr.bench.report.statistics import paired, summary
+from swr.bench.store import Record
+from swr.bench.tables import Published
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A method on a column, over its seeds."""
+
+    values: dict[int, float]
+    """by seed, of the runs that are done"""
+    expected: int
+    """seeds that any row has in this column"""
+    failed: int
+    running: int
+    note: str
+    """what is missing: ``3 of 5 seeds``, ``running, epoch 120/200``, ``failed``; nothing when all is done"""
+    mean: float | None
+    std: float | None
+    """with n - 1, from two seeds on"""
+    interval: tuple[float, float] | None
+    """where the true mean lies with 95 % confidence, from two seeds on"""
+    published: Published | None
+    """the paper's, beside runs that follow its protocol"""
+    difference: float | None
+    """our mean minus the published one"""
+    gain: float | None
+    """mean of the differences to vanilla, seed by seed"""
+    p: float | None
+    """of the paired t-test against vanilla"""
+    pairs: int
+    """seeds that this cell and vanilla both have"""
+    best: bool
+    """the largest mean of its column among the cells that are complete"""
+    hyper: str
+    """hyper-parameters with the paper's symbols"""
+    command: str | None
+    """what computes this cell alone; None where no command of swr does"""
+    runs: tuple[str, ...]
+    """ids of all its runs"""
+
+    @property
+    def done(self) -> int:
+        """Seeds that are finished."""
+        return len(self.values)
+
+    def __str__(self) -> str:
+        if self.mean is None:
+            return "—"
+        return f"{self.mean:.4f}" + ("" if self.std is None else f" ± {self.std:.4f}")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """The number of a finished run that a table is about."""
+
+    name: str
+    of: Callable[[Record], float | None]
+    accuracy: bool = True
+    """the larger the better, and worth a comparison with vanilla"""
+    lower: bool = False
+    """worth a comparison, but the smaller the better"""
+
+
+TEST = Quantity("final test accuracy", lambda record: record.last.test_accuracy if record.last else None)
+HELD_OUT = Quantity("accuracy on held-out data", lambda record: record.last.validation_accuracy if record.last else None)
+
+
+def judged_by(scenario: str) -> list[Quantity]:
+    """What the runs of a scenario are judged by; of a stream also at its two ends, to tell whether it falls or holds."""
+    metric = streams.metric(scenario)
+    if metric == streams.TEST:
+        return [TEST]
+    lower = metric == streams.ERROR
+    return [Quantity(name, partial(_measured, name), lower=lower) for name in (metric, streams.FIRST, streams.LAST)]
+
+
+def build(row: Sequence[Record], column: str, quantity: Quantity, expected: int, vanilla: Mapping[int, float]) -> Cell:
+    """What the runs of a row say about a column.
+
+    expected: seeds that any row has in this column.
+    vanilla: the values of vanilla there, by seed.
+    """
+    records = [record for record in row if record.config.column == column]
+    config = records[0].config if records else _unrun(row[0].config, column)
+    values = finished(records, quantity)
+    found = summary(list(values.values()))
+    against = paired(values, vanilla) if row[0].config.line != "vanilla" and quantity.accuracy else None
+    followed = config is not None and quantity is TEST and protocol.reference(config) == config
+    published = paper.published(config.experiment, column, config.line) if config and followed else None
+    return Cell(
+        values=values,
+        expected=expected,
+        failed=sum(record.status == "failed" for record in records),
+        running=sum(record.status == "running" for record in records),
+        note=notes.missing(records, len(values), expected),
+        mean=found.mean if found else None,
+        std=found.std if found else None,
+        interval=found.interval if found else None,
+        published=published,
+        difference=found.mean - published.mean if found and published else None,
+        gain=against.difference if against else None,
+        p=against.p if against else None,
+        pairs=against.pairs if against else 0,
+        best=False,
+        hyper=protocol.hyper(config) if config else "",
+        command=protocol.command(config, [r.config.seed for r in records] or [expected - 1]) if config else None,
+        runs=tuple(record.id for record in records),
+    )
+
+
+def with_best(cells: list[Cell], competing: list[bool], *, lower: bool = False) -> list[Cell]:
+    """Mark the largest mean of a column, to the digits that are shown, if two or more complete cells compete for it.
+
+    lower: the smallest is the best.
+    """
+    means = [
+        round(cell.mean, 4) if runs and cell.mean is not None and not cell.note and math.isfinite(cell.mean) else None
+        for cell, runs in zip(cells, competing, strict=True)
+    ]
+    known = [mean for mean in means if mean is not None]
+    if len(known) < 2:
+        return cells
+    best = min(known) if lower else max(known)
+    return [replace(cell, best=mean == best) for cell, mean in zip(cells, means, strict=True)]
+
+
+def finished(records: Iterable[Record], quantity: Quantity) -> dict[int, float]:
+    """By seed, of the runs that are done."""
+    found = {record.config.seed: quantity.of(record) for record in records if record.status == "done"}
+    return {seed: value for seed, value in sorted(found.items()) if value is not None}
+
+
+def _measured(name: str, record: Record) -> float | None:
+    return record.last.measures.get(name) if record.last else None
+
+
+def _unrun(config: RunConfig, column: str) -> RunConfig | None:
+    """What a cell without runs would hold, known where the others of its row follow the protocol."""
+    if protocol.reference(config) != config:
+        return None
+    known = protocol.standard(config.experiment, column, config.line)
+    return known[0] if len(known) == 1 else next((one for one in known if one.hyper == config.hyper), None)

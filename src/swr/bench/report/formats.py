@@ -1,0 +1,173 @@
+"""A table as text to copy: Markdown, LaTeX with booktabs, and CSV with everything there is to a cell."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from swr.bench.fields import line
+from swr.bench.report import notes
+from swr.bench.report.tables import Cell, Row, Table
+
+FIELDS = (
+    *("experiment", "protocol", "measure", "method", "title", "hyper", "column", "seeds", "expected", "failed", "running"),
+    *("mean", "std", "low", "high", "published", "published_std", "difference", "gain", "p", "pairs", "best"),
+    *("note", "values", "command"),
+)
+"""of the CSV, one row per cell"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A field of a printed table."""
+
+    text: str
+    best: bool = False
+    remark: str = ""
+    """what is missing of it, or how many seeds it has where cells differ in that"""
+
+
+def markdown(table: Table) -> str:
+    """A pipe table with its title above and its notes below.
+
+    Names cannot break out of it: everything that means something in Markdown is escaped.
+    """
+    head, rows = grid(table)
+
+    def cell(entry: Entry) -> str:
+        text = f"**{_plain(entry.text)}**" if entry.best else _plain(entry.text)
+        return text + (f" ({_plain(entry.remark)})" if entry.remark else "")
+
+    lines = [
+        f"**{_plain(caption(table))}**",
+        "",
+        _pipes(map(_plain, head)),
+        _pipes([":--", *["--:"] * (len(head) - 1)]),
+        *(_pipes(map(cell, row)) for row in rows),
+        "",
+        *(f"- {_plain(note)}" for note in _notes(table)),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def latex(table: Table) -> str:
+    """A ``table`` environment; the document needs the package booktabs."""
+    head, rows = grid(table)
+
+    def cell(entry: Entry) -> str:
+        text = re.sub(r" ± (\S+)", r" \\pm \1", entry.text)
+        if re.fullmatch(r"[-+.\d]+( \\pm [.\d]+)?", text):
+            text = f"$\\mathbf{{{text}}}$" if entry.best else f"${text}$"
+        else:
+            text = f"\\textbf{{{_tex(entry.text)}}}" if entry.best else _tex(entry.text)
+        return text + (f" ({_tex(entry.remark)})" if entry.remark else "")
+
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_tex(caption(table))}}}",
+        rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
+        r"\toprule",
+        " & ".join(map(_tex, head)) + r" \\",
+        r"\midrule",
+        *(" & ".join(map(cell, row)) + r" \\" for row in rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    below = [f"% {' '.join(note.split())}" for note in _notes(table)]
+    return "\n".join([*lines, *below]) + "\n"
+
+
+def csv(*tables: Table) -> str:
+    """One row per cell, with the fields :data:`FIELDS`; numbers in full."""
+    lines = [line(FIELDS)]
+    for table in tables:
+        for row in table.rows:
+            lines += [line(_fields(table, row, *pair)) for pair in zip(table.columns, row.cells, strict=True)]
+    return "\n".join(lines) + "\n"
+
+
+def grid(table: Table) -> tuple[list[str], list[list[Entry]]]:
+    """The headings and fields of a printed table: ours, and where the paper has it, the published value and the difference."""
+    uniform = seeds(table) is not None
+    head, rows = [""], [[Entry(row.title)] for row in table.rows]
+    for index, column in enumerate(table.columns):
+        cells = [row.cells[index] for row in table.rows]
+        head.append(column)
+        for row, cell in zip(rows, cells, strict=True):
+            row.append(Entry(str(cell), cell.best, cell.note or ("" if uniform else f"n={cell.done}")))
+        if any(cell.published for cell in cells):
+            head += ["paper", "difference"]
+            for row, cell in zip(rows, cells, strict=True):
+                known = cell.published
+                row.append(Entry(f"{known.mean:.4f} ± {known.std:.4f}" if known else ""))
+                row.append(Entry("" if cell.difference is None else f"{cell.difference:+.4f}"))
+    return head, rows
+
+
+def caption(table: Table) -> str:
+    """What a table shows, in a line."""
+    count = seeds(table)
+    over = f" over {count} seed{'' if count == 1 else 's'}" if count else " over the seeds"
+    return f"{table.title}: {table.measure}, mean ± standard deviation{over}"
+
+
+def seeds(table: Table) -> int | None:
+    """The number of seeds of every cell, if they all have the same."""
+    counts = {cell.done for row in table.rows for cell in row.cells if cell.done}
+    return counts.pop() if len(counts) == 1 else None
+
+
+def _fields(table: Table, row: Row, column: str, cell: Cell) -> tuple[object, ...]:
+    low, high = cell.interval or (None, None)
+    published = (cell.published.mean, cell.published.std) if cell.published else (None, None)
+    numbers = (cell.done, cell.expected, cell.failed, cell.running, cell.mean, cell.std, low, high, *published)
+    values = " ".join(f"{seed}:{value}" for seed, value in cell.values.items())
+    against = (cell.difference, cell.gain, cell.p, cell.pairs, cell.best)
+    names = (table.experiment, table.label, table.measure, row.line, row.title, cell.hyper, column)
+    return (*names, *numbers, *against, cell.note, values, cell.command)
+
+
+def _notes(table: Table) -> list[str]:
+    """Those on what a printed table shows: intervals and tests it does not."""
+    return [note for note in table.notes if note not in (notes.INTERVAL, notes.TEST)]
+
+
+def _pipes(fields: Iterable[str]) -> str:
+    return f"| {' | '.join(fields)} |"
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    return re.sub(r"([\\`*_\[\]<>|#&~$])", r"\\\1", " ".join(text.split()))
+
+
+def _tex(text: str) -> str:
+    """Text that LaTeX shows as it is, on one line; λ_f as mathematics."""
+    return re.sub(r"([α-ω])(?:_(\w))?|.", _symbol, " ".join(text.split()))
+
+
+def _symbol(match: re.Match[str]) -> str:
+    letter, index = match.groups()
+    if letter is None:
+        return _TEX.get(match[0], match[0])
+    return f"$\\{GREEK[ord(letter) - ord('α')]}{f'_{{{index}}}' if index else ''}$"
+
+
+GREEK = (
+    *("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi"),
+    *("omicron", "pi", "rho", "varsigma", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega"),
+)
+_TEX = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "±": r"$\pm$",
+    "—": "---",
+    "…": r"\ldots{}",
+}

@@ -1,0 +1,58 @@
+"""Charts as files: PNG, SVG or PDF, without a browser and without a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import altair
+import vl_convert
+
+from swr.bench.report import palette
+from swr.bench.report.charts import Chart, charts
+from swr.bench.report.marks import WIDTH
+from swr.bench.report.results import Results
+
+Format = Literal["png", "svg", "pdf"]
+
+SHARPNESS = 2.0
+"""pixels of a PNG for every one of the chart"""
+
+
+def save(results: Results, folder: Path, format: Format) -> list[Path]:
+    """One file per chart, named by its id; the files that were written.
+
+    >>> save(Results([], {}), Path("charts"), "svg")
+    []
+
+    folder: is created.
+    """
+    drawn = charts(results)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for chart in drawn:
+        path = folder / f"{chart.id}.{format}"
+        path.write_bytes(draw(chart, format))
+        written.append(path)
+    return written
+
+
+def draw(chart: Chart, format: Format) -> bytes:
+    """A chart on white, with its title, as the bytes of a file."""
+    spec, version = _alone(chart), ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    match format:
+        case "png":
+            return bytes(vl_convert.vegalite_to_png(spec, vl_version=version, scale=SHARPNESS))
+        case "pdf":
+            return bytes(vl_convert.vegalite_to_pdf(spec, vl_version=version))
+        case "svg":
+            return str(vl_convert.vegalite_to_svg(spec, vl_version=version)).encode()
+
+
+def _alone(chart: Chart) -> dict[str, Any]:
+    """A specification that needs no page around it."""
+    spec = chart.spec()
+    if spec.get("width") == "container":
+        spec["width"] = WIDTH
+    title = {"text": chart.title, "anchor": "start", "fontSize": 14, "fontWeight": 600, "color": "#1d2127", "offset": 14}
+    return {**spec, "title": title, "padding": 16, "config": {**palette.theme(), "background": palette.LIGHT}}

@@ -1,0 +1,97 @@
+"""What stands under a table, and in the cells that are not complete, in sentences."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from swr.bench import paper, streams
+from swr.bench.report.protocol import column_title, hyper, origin, standard
+from swr.bench.store import Record
+from swr.bench.tables import PUBLISHED
+
+if TYPE_CHECKING:
+    from swr.bench.report.tables import Row
+
+SPREAD = "Mean ± standard deviation (n - 1) over the seeds."
+INTERVAL = "Intervals: 95 % confidence for the mean, by Student's distribution."
+BEST = "Bold: the largest mean of a column among the cells that are complete, reference lines aside."
+LEAST = BEST.replace("largest", "smallest")
+ENDS = "The tenths are the first and the last tenth of the tasks: what falls between them was lost, what stays was kept."
+TEST = "p: two-sided paired t-test against vanilla over the seeds that both have, not corrected for the number of comparisons."
+
+
+def of_methods(records: Sequence[Record], label: str) -> tuple[str, ...]:
+    """Under a table of methods."""
+    first = records[0].config
+    plan = paper.EXPERIMENTS.get(first.experiment)
+    found = []
+    if label:
+        found.append(f"Departs from the protocol: {label}." if plan else f"Protocol: {label}.")
+    elif plan:
+        found.append(f"Protocol: {plan.about}.")
+    if not label and first.experiment in PUBLISHED:
+        found.append("Beside ours: the published value, and ours minus the published. The paper has 5 seeds, for VGG-16 3.")
+    metric = streams.metric(first.scenario)
+    found += [ENDS] if metric != streams.TEST else []
+    best = LEAST if metric == streams.ERROR else BEST
+    return (*found, SPREAD, INTERVAL, best, TEST, *_chosen(records), *_failures(records))
+
+
+def of_grid(records: Sequence[Record], rows: "Sequence[Row]") -> tuple[str, ...]:
+    """Under a table of one method's hyper-parameters."""
+    config = records[0].config
+    if config.validation:
+        how = (
+            f"Selected on {100 * config.validation:g} % of the training data that was held out; "
+            "the test accuracy stands beside it and decides nothing."
+        )
+    else:
+        how = "Hyper-parameters other than those of the main table; choosing among them here is choosing on the test set."
+    best = [row.title for row in rows if row.cells[0].best]
+    chosen = [f"Best: {best[0]}."] if best and len(rows[0].cells) <= 2 else []
+    return (how, *chosen, SPREAD, INTERVAL, *_failures(records))
+
+
+def missing(records: Sequence[Record], done: int, expected: int) -> str:
+    """What a cell lacks; nothing when all its seeds are done.
+
+    >>> missing([], done=0, expected=5)
+    'not run'
+    """
+    if done >= expected:
+        return ""
+    parts = [f"{done} of {expected} seeds"] if done else []
+    for status, word in (("running", "running"), ("pending", "stopped")):
+        epochs = [record.last for record in records if record.status == status and record.last]
+        if epochs:
+            furthest = max(epochs, key=lambda epoch: epoch.epoch)
+            many = f"{len(epochs)} " if len(epochs) > 1 else ""
+            parts.append(f"{many}{word}, epoch {furthest.epoch}/{furthest.total}")
+        elif any(record.status == status for record in records) and status == "running":
+            parts.append("starting")
+    failed = sum(record.status == "failed" for record in records)
+    if failed:
+        parts.append("failed" if failed == 1 and not done else f"{failed} failed")
+    return ", ".join(parts) or ("not started" if records else "not run")
+
+
+def _chosen(records: Sequence[Record]) -> list[str]:
+    """The hyper-parameters by where they come from; rows that are there for theirs tell them by themselves."""
+    found: dict[str, dict[str, dict[str, list[str]]]] = {}
+    for config in {(r.config.line, r.config.column): r.config for r in records}.values():
+        if config.hyper and len(standard(config.experiment, config.column, config.line)) < 2:
+            places = found.setdefault(origin(config), {}).setdefault(config.title, {}).setdefault(hyper(config), [])
+            places.append(column_title(config.column))
+    several = len({record.config.column for record in records}) > 1
+    return [
+        f"Hyper-parameters, {source}: {'; '.join(f'{title} {_where(values, several)}' for title, values in methods.items())}."
+        for source, methods in found.items()
+    ]
+
+
+def _where(values: dict[str, list[str]], several: bool) -> str:
+    return ", ".join(f"{text} on {' and '.join(places)}" if several else text for text, places in values.items())
+
+
+def _failures(records: Iterable[Record]) -> list[str]:
+    failed = sum(record.status == "failed" for record in records)
+    return [f"{failed} run{'' if failed == 1 else 's'} failed: `swr status --errors` shows why."] if failed else []

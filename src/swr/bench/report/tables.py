@@ -1,0 +1,183 @@
+"""Tables as data: methods x columns of each experiment as in the paper, every cell with all that is known of it.
+
+Runs share a cell only if nothing but the seed tells them apart. Runs of another length, with held-out data or with any other
+change of the protocol have tables of their own, and so have hyper-parameters other than those of the protocol.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from swr import methods
+from swr.bench import columns, paper, streams
+from swr.bench.config import RunConfig
+from swr.bench.report import cells, notes, protocol
+from swr.bench.report.cells import HELD_OUT, TEST, Cell, Quantity
+from swr.bench.report.protocol import column_title, hyper
+from swr.bench.store import Record
+from swr.bench.training import Epoch
+
+__all__ = ["Cell", "Row", "Table", "tables"]
+
+START = "test_accuracy_at_start"
+"""measured once a stage, before its first step; what experiments that go on with the same data are about"""
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method, or a reference line."""
+
+    line: str
+    """the method's name, or ``cold``"""
+    title: str
+    cells: tuple[Cell, ...]
+    """one per column of the table"""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The results of one experiment under one protocol."""
+
+    experiment: str
+    title: str
+    label: str
+    """what differs from the paper's protocol; nothing if it was followed"""
+    measure: str
+    """what the numbers are: ``final test accuracy``"""
+    columns: tuple[str, ...]
+    """as the paper writes them"""
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+    """sentences to stand under the table"""
+
+
+def tables(records: Iterable[Record], epochs: Mapping[str, Sequence[Epoch]] | None = None) -> list[Table]:
+    """Everything the runs say, the paper's experiments first and in its order.
+
+    >>> tables([])
+    []
+
+    epochs: of each run; with them, what is not measured at every epoch is found too.
+    """
+    groups = _by(records, lambda record: (record.config.experiment, protocol.deviations(record.config)))
+    known = list(paper.EXPERIMENTS)
+    order = sorted(groups, key=lambda key: (known.index(key[0]) if key[0] in known else len(known), bool(key[1])))
+    return [table for key in order for table in _tables(groups[key], epochs or {})]
+
+
+def _tables(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) -> Iterator[Table]:
+    """One experiment under one protocol: its methods, what else was measured, then each method's other hyper-parameters."""
+    first = records[0].config
+    label, judged = protocol.label(first), cells.judged_by(first.scenario)
+    preset, others = _split(sorted(records, key=lambda record: _column_place(record.config.column)))
+    vanilla = [record for record in preset if record.config.line == "vanilla"]
+    rows = _by(sorted(preset, key=_place), lambda record: (record.config.line, _row_title(record.config)))
+    if preset:
+        title = _title(first.experiment, label)
+        body = _body(rows, judged, vanilla)
+        yield Table(first.experiment, title, label, judged[0].name, *body, notes.of_methods(preset, label))
+    for quantity in _measures(preset, epochs):
+        title = _title(f"{first.experiment}, {quantity.name}", label)
+        body = _body(rows, [quantity], vanilla)
+        yield Table(first.experiment, title, label, quantity.name, *body, (notes.SPREAD, notes.INTERVAL))
+    for group in _by(sorted(others, key=_place), lambda record: (record.config.line, _keys(record))).values():
+        what = "sweep" if first.validation else "other hyper-parameters"
+        title = _title(f"{first.experiment}, {group[0].config.title}, {what}", label)
+        points = _by(group, lambda record: (record.config.line, f"{record.config.title} {hyper(record.config)}".strip()))
+        quantities = [HELD_OUT, TEST] if first.validation else judged
+        body = _body(points, quantities, vanilla)
+        yield Table(first.experiment, title, label, quantities[0].name, *body, notes.of_grid(group, body[1]))
+
+
+def _measures(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) -> Iterator[Quantity]:
+    """What the experiment measured besides accuracy, as it was when it was measured last."""
+    last = {record.id: dict(record.last.measures) if record.last else {} for record in records}
+    for run, found in last.items():
+        for epoch in epochs.get(run, ()):
+            found |= epoch.measures
+
+    def value(name: str, record: Record) -> float | None:
+        return last[record.id].get(name)
+
+    for name in dict.fromkeys(name for found in last.values() for name in found):
+        if name in (streams.metric(records[0].config.scenario), streams.FIRST, streams.LAST):
+            continue
+        if name != START:
+            yield Quantity(f"{name} at the end", partial(value, name), accuracy=False)
+        elif epochs and records[0].config.scenario == "continued":
+            yield Quantity("test accuracy before the last stage", partial(value, name))
+
+
+def _row_title(config: RunConfig) -> str:
+    """The method; with its hyper-parameters where the experiment runs it with several."""
+    several = len(protocol.standard(*_where(config))) > 1
+    return f"{config.title} {hyper(config)}" if several else config.title
+
+
+def _split(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+    """Runs with the protocol's hyper-parameters, and grids: all the runs of a method on a column that has others too."""
+    preset, others = [], []
+    for group in _by(records, lambda record: (record.config.line, record.config.column)).values():
+        found = {record.config.hyper for record in group}
+        usual = {one.hyper for one in protocol.standard(*_where(group[0].config))} or (found if len(found) == 1 else set())
+        if group[0].config.validation:
+            others += group
+            continue
+        preset += [record for record in group if record.config.hyper in usual]
+        others += [] if found <= usual else group
+    return preset, others
+
+
+def _body(
+    rows: Mapping[tuple[str, str], Sequence[Record]], quantities: Sequence[Quantity], vanilla: Sequence[Record]
+) -> tuple[tuple[str, ...], tuple[Row, ...]]:
+    """The headings and rows of a table: a column for each quantity on each dataset and model."""
+    everything = [record for group in rows.values() for record in group]
+    table: list[list[Cell]] = [[] for _ in rows]
+    heads = []
+    for column in sorted({record.config.column: None for record in everything}, key=_column_place):
+        expected = len({record.config.seed for record in everything if record.config.column == column})
+        for quantity in quantities:
+            base = cells.finished([record for record in vanilla if record.config.column == column], quantity)
+            found = [cells.build(group, column, quantity, expected, base) for group in rows.values()]
+            if quantity.accuracy and quantity is quantities[0]:
+                found = cells.with_best(found, [line != paper.COLD for line, _ in rows], lower=quantity.lower)
+            for row, cell in zip(table, found, strict=True):
+                row.append(cell)
+            heads.append(column_title(column) + (f", {quantity.name}" if len(quantities) > 1 else ""))
+    return tuple(heads), tuple(Row(*names, tuple(row)) for names, row in zip(rows, table, strict=True))
+
+
+def _where(config: RunConfig) -> tuple[str, str, str]:
+    return config.experiment, config.column, config.line
+
+
+def _title(name: str, label: str) -> str:
+    return f"{name} ({label})" if label else name
+
+
+def _keys(record: Record) -> tuple[str, ...]:
+    """What a grid is over: λ, or λ_f and λ_c."""
+    return tuple(name for name, _ in record.config.hyper)
+
+
+def _place(record: Record) -> tuple[int, tuple[tuple[str, float], ...]]:
+    """The paper's order of the methods, then the registry's, then those of users; a grid in order of its values."""
+    plan = paper.EXPERIMENTS.get(record.config.experiment)
+    order = dict.fromkeys([*(plan.methods if plan else ()), paper.COLD, *methods.names(), record.config.line])
+    return list(order).index(record.config.line), record.config.hyper
+
+
+def _column_place(name: str) -> int:
+    return list(columns.COLUMNS).index(name) if name in columns.COLUMNS else len(columns.COLUMNS)
+
+
+def _by(records: Iterable[Record], key: Callable[[Record], Key]) -> dict[Key, list[Record]]:
+    groups: dict[Key, list[Record]] = defaultdict(list)
+    for record in records:
+        groups[key(record)].append(record)
+    return dict(groups)

@@ -1,0 +1,145 @@
+"""A page that stays current: a small server on this machine alone, which writes the page anew when the store changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+from swr.bench.report import page as pages
+from swr.bench.report.results import Results, load
+from swr.bench.store import Store, StoreError
+
+HOST = "127.0.0.1"
+EVERY = 2.0
+"""seconds between two looks at the store"""
+REST = 5
+"""how many times as long as writing the page took it is left alone, so that a large store is not read all the time"""
+
+
+def serve(store: Path, page: Path, port: int = 0, *, say: Callable[[str], None] = print) -> None:
+    """Keep the page current until Ctrl-C.
+
+    store: may come into being later, or be locked for a moment; the page says so meanwhile.
+    page: the file; it is written too, and is the plain report without the reloading.
+    port: 0 takes a free one.
+    say: is told the address.
+    """
+    watcher = Watcher(store, page)
+    with Server((HOST, port), Handler) as server:
+        server.watcher = watcher
+        watcher.look()
+        Thread(target=server.serve_forever, daemon=True).start()
+        say(f"{page} is kept current at http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")
+        try:
+            with suppress(KeyboardInterrupt):
+                while True:
+                    time.sleep(max(EVERY, REST * watcher.cost))
+                    watcher.look()
+        finally:
+            server.shutdown()
+            watcher.close()
+
+
+class Watcher:
+    """The newest page of a store: its version and its text."""
+
+    def __init__(self, store: Path, page: Path) -> None:
+        self.path, self.page = store, page
+        self.current = ("", "")
+        """version and text; replaced together, since the server's threads read them"""
+        self.cost = 0.0
+        """seconds that the newest page took"""
+        self._contents = pages.contents(Results([], {}))
+        self._store: Store | None = None
+        self._seen: object = None
+        self._count = 0
+
+    def look(self) -> bool:
+        """Make the page anew if the store changed, or what is wrong with it; whether it did."""
+        begin = time.monotonic()
+        problem = ""
+        try:
+            seen = self._state()
+            if seen != self._seen:
+                self._contents = pages.contents(load(self._opened()))
+        except StoreError as error:
+            self.close()
+            seen = problem = f"{error}. This page looks again every few seconds."
+        if seen == self._seen:
+            return False
+        self._count += 1
+        version = f"{begin:.3f}-{self._count}"
+        self.current = (version, pages.fill(self._contents, version=version, problem=problem))
+        if not problem:
+            pages.save(pages.fill(self._contents), self.page)
+        self._seen = seen
+        self.cost = time.monotonic() - begin
+        return True
+
+    def close(self) -> None:
+        """Let go of the store."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def _opened(self) -> Store:
+        if self._store is None:
+            self._store = Store(self.path, create=False, wait=1.0)
+        return self._store
+
+    def _state(self) -> object:
+        """What changes when another process writes to the store, or puts another file in its place."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            self.close()
+            found = None
+        place = found and (found.st_dev, found.st_ino)
+        if isinstance(self._seen, tuple) and self._seen[0] != place:
+            self.close()
+        with self._opened().reading() as db:
+            return place, db.execute("PRAGMA data_version").fetchone()
+
+
+class Server(ThreadingHTTPServer):
+    """Ends with the program, whatever a browser holds open."""
+
+    daemon_threads = True
+    watcher: Watcher
+
+
+class Handler(BaseHTTPRequestHandler):
+    """The page, and its version."""
+
+    server: Server
+
+    def do_GET(self) -> None:
+        """Answer those who know us by our own address: another site's page that was led here by its name does not."""
+        own = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
+        version, text = self.server.watcher.current
+        if self.headers.get("Host") not in own:
+            self._answer(403, "text/plain", "this server answers to its own address only")
+        elif self.path == "/":
+            self._answer(200, "text/html", text)
+        elif self.path == "/version":
+            self._answer(200, "text/plain", version)
+        else:
+            self._answer(404, "text/plain", "there is the page / and nothing else")
+
+    def _answer(self, code: int, kind: str, text: str) -> None:
+        body = text.encode()
+        self.send_response(code)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        with suppress(BrokenPipeError, ConnectionResetError):  # the reader has gone
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Say nothing: the terminal belongs to the runs."""

@@ -1,0 +1,54 @@
+"""The paper's theorems as measurements, and other measures of a network's health; :class:`Monitor` takes them in a loop."""
+
+from swr.diagnostics.balancing import balancedness, minimal_norm, rebalance
+from swr.diagnostics.bounds import norm_limit, norm_limits, slack, squared_changes
+from swr.diagnostics.curvature import curvature
+from swr.diagnostics.entrywise import entrywise_norm
+from swr.diagnostics.gradients import gradient_norm, gradient_norms, saved_weights, update_ratios
+from swr.diagnostics.lipschitz import LipschitzBound, lipschitz_bound
+from swr.diagnostics.monitor import Monitor
+from swr.diagnostics.norms import anchors_of, balance, layer_norms, layer_weights, norm_ratios
+from swr.diagnostics.operators import spectral_norm
+from swr.diagnostics.probe import undisturbed
+from swr.diagnostics.proportional import Proportionality, proportionality
+from swr.diagnostics.ranks import Ranks, effective_rank, feature_ranks, features, srank, stable_rank
+from swr.diagnostics.sinks import read_csv
+from swr.diagnostics.units import Dormant, dormant_units, unit_scores
+
+__all__ = [
+    "Dormant",
+    "LipschitzBound",
+    "Monitor",
+    "Proportionality",
+    "Ranks",
+    "anchors_of",
+    "balance",
+    "balancedness",
+    "curvature",
+    "dormant_units",
+    "effective_rank",
+    "entrywise_norm",
+    "feature_ranks",
+    "features",
+    "gradient_norm",
+    "gradient_norms",
+    "layer_norms",
+    "layer_weights",
+    "lipschitz_bound",
+    "minimal_norm",
+    "norm_limit",
+    "norm_limits",
+    "norm_ratios",
+    "proportionality",
+    "read_csv",
+    "rebalance",
+    "saved_weights",
+    "slack",
+    "spectral_norm",
+    "squared_changes",
+    "srank",
+    "stable_rank",
+    "undisturbed",
+    "unit_scores",
+    "update_ratios",
+]

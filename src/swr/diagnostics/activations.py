@@ -1,0 +1,103 @@
+"""What happens inside a network when it runs: the activations of its units, and the features its last layer reads.
+
+The calls of torch's functions are watched, so that ``F.relu(x)`` counts as well as ``nn.ReLU()``, for any batch and any
+control flow. A layer's units lie on the last axis behind a linear layer and on the channel axis behind a convolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from swr.algebra.plan import as_args
+from swr.diagnostics.probe import undisturbed
+
+ACTIVATIONS = """relu relu6 leaky_relu rrelu prelu elu celu selu gelu silu mish softplus hardtanh hardswish hardsigmoid
+    tanh sigmoid threshold softsign tanhshrink logsigmoid""".split()  # noqa: SIM905
+"""functions that count as activations, in place or not; gates and softmax inside fused layers are not seen"""
+
+_CHANNEL_AXIS = {"linear": -1, **{f"conv{t}{d}d": -1 - d for t in ("", "_transpose") for d in (1, 2, 3)}}
+
+
+class Watched(TorchFunctionMode):
+    """One run of a model in evaluation mode.
+
+    >>> run = Watched(model, x)
+    >>> {name: units.shape for name, units in run.magnitudes.items()}
+    {'1': torch.Size([4])}
+    >>> run.features.shape
+    torch.Size([2, 144])
+
+    magnitudes: E|h_i| over examples and positions for every unit i, by activation: the path of its module; for functional
+        ones the path of the module that called it and the function's name. An activation that is the model's output is not
+        hidden and left out.
+    features: what the last linear layer or convolution read, before it is flattened.
+    """
+
+    def __init__(self, model: nn.Module, inputs: Any) -> None:
+        super().__init__()
+        self.magnitudes: dict[str, Tensor] = {}
+        self.features: Tensor | None = None
+        self._axis: int | None = None
+        self._last: tuple[str, Any] = ("", None)
+        self._inside: list[tuple[str, bool]] = [("", False)]
+        hooks = []
+        for path, module in model.named_modules():
+            leaf = not any(True for _ in module.children())
+            hooks.append(module.register_forward_pre_hook(self._enter(path, leaf)))
+            hooks.append(module.register_forward_hook(self._leave, always_call=True))
+        try:
+            with undisturbed(model), torch.no_grad(), self:
+                result = model(*as_args(inputs))
+        finally:
+            for hook in hooks:
+                hook.remove()
+        name, activated = self._last
+        if any(activated is leaf for leaf in pytree.tree_leaves(result)):
+            del self.magnitudes[name]
+        self._last = ("", None)
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Called for each of torch's functions."""
+        options = dict(kwargs or {})
+        called = getattr(func, "__name__", "")
+        read = args[0] if args else options.get("input")
+        result = func(*args, **options)
+        if called in _CHANNEL_AXIS:
+            self._axis = _CHANNEL_AXIS[called]
+            self.features = read
+        elif called.rstrip("_") in ACTIVATIONS and isinstance(result, Tensor) and result.ndim > 1:
+            name = self._name(called.rstrip("_"))
+            self.magnitudes[name] = _magnitudes(result, self._axis)
+            self._last = (name, result)
+        return result
+
+    def _name(self, function: str) -> str:
+        path, leaf = self._inside[-1]
+        name = path if leaf and path else f"{path}.{function}".lstrip(".")
+        count = 1
+        while (unique := name if count == 1 else f"{name}_{count}") in self.magnitudes:
+            count += 1
+        return unique
+
+    def _enter(self, path: str, leaf: bool) -> Any:
+        return lambda module, args: self._inside.append((path, leaf))
+
+    def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
+        self._inside.pop()
+
+
+def _magnitudes(h: Tensor, axis: int | None) -> Tensor:
+    """E|h_i|, over every axis but that of the units."""
+    if axis is None:
+        axis = 1 if h.ndim > 3 else -1
+    unit = axis % h.ndim if -axis <= h.ndim else h.ndim - 1
+    others = [d for d in range(h.ndim) if d != unit]
+    return h.detach().abs().to(torch.promote_types(h.dtype, torch.float32)).mean(others)

@@ -1,0 +1,66 @@
+"""Spectral norms of linear operators by power iteration: a matrix, a convolution on its real input, a pooling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from swr.errors import OptionError
+
+Operator = Callable[[Tensor], Tensor]
+
+
+def spectral_norm(
+    operator: Operator | Tensor,
+    example: Tensor | None = None,
+    *,
+    iterations: int = 1000,
+    tolerance: float = 1e-4,
+    seed: int = 0,
+) -> float:
+    """‖A‖_σ = max ‖A x‖ / ‖x‖ of a linear operator, by power iteration on AᵀA.
+
+        u = A v,   v <- Aᵀ u / ‖Aᵀ u‖,   ‖A‖_σ = ‖u‖
+
+    Aᵀ is the operator's own derivative (for a convolution the transposed one, with the same stride, padding, dilation and
+    groups), so that nothing is unrolled. The estimate comes from below; it stops when v is a singular vector to a tolerance,
+    and is then right to half of that, mostly to its square.
+
+    >>> round(spectral_norm(torch.diag(torch.tensor([3.0, 1.0]))), 4)
+    3.0
+    >>> ones = torch.ones(1, 1, 3, 3)
+    >>> round(spectral_norm(lambda x: torch.conv2d(x, ones, stride=3), torch.zeros(1, 1, 9, 9)), 4)
+    3.0
+
+    operator: a matrix; or a linear function of one tensor, without its bias.
+    example: an input of the function, for its shape, precision and device.
+    iterations: at most.
+    tolerance: on ‖AᵀA v − ‖u‖² v‖ relative to ‖u‖².
+    seed: of the first v; torch's own random numbers are not touched.
+    """
+    if isinstance(operator, Tensor):
+        if operator.ndim != 2:
+            raise OptionError(
+                f"a spectral norm is of a matrix or a linear function, found a tensor of {operator.ndim} axes; "
+                "pass a convolution as a function of its input."
+            )
+        matrix = operator.detach().to(torch.promote_types(operator.dtype, torch.float32))
+        return spectral_norm(matrix.mv, matrix[0], iterations=iterations, tolerance=tolerance, seed=seed)
+    if example is None:
+        raise OptionError("the spectral norm of a function needs an example of its input, for the shape.")
+    v = torch.randn(example.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    v = (v / v.norm()).to(example.device, example.dtype)
+    estimate = 0.0
+    with torch.enable_grad():
+        for _ in range(iterations):
+            u = operator(v.requires_grad_())
+            (back,) = torch.autograd.grad(u, v, u.detach())
+            square, v = float(u.detach().double().square().sum()), v.detach()
+            estimate = math.sqrt(square)
+            if not float(torch.linalg.vector_norm(back - square * v)) > tolerance * square:
+                break
+            v = back / torch.linalg.vector_norm(back)
+    return estimate

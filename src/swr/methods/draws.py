@@ -1,0 +1,54 @@
+"""Fresh values of layers that stay as they are, for methods that use a part of a draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Generator, Tensor, nn
+
+from swr.errors import OptionError
+from swr.methods.fresh import Initialiser, own_initialiser, redraw
+
+
+def fresh_values(
+    layers: Iterable[nn.Module], generator: Generator, initialise: Initialiser = own_initialiser
+) -> dict[nn.Parameter, Tensor]:
+    """What the layers' own parameters would be after a new draw; the layers and their buffers are as before.
+
+    The initialiser sees whole layers, so that an entry of a fresh weight is drawn with the fan-in of the layer.
+
+    >>> layer = nn.Linear(2, 1)
+    >>> fresh = fresh_values([layer], torch.Generator())
+    >>> torch.equal(fresh[layer.weight], layer.weight)
+    False
+
+    generator: on the CPU.
+    initialise: called with each layer.
+    """
+    layers = list(dict.fromkeys(layers))
+    tensors = [t for layer in layers for t in (*layer.parameters(recurse=False), *layer.buffers(recurse=False))]
+    kept = [t.detach().clone() for t in tensors]
+    try:
+        redraw(layers, generator, initialise)
+        return {p: p.detach().clone() for layer in layers for p in layer.parameters(recurse=False)}
+    finally:
+        with torch.no_grad():
+            for tensor, old in zip(tensors, kept, strict=True):
+                tensor.copy_(old)
+
+
+def inside(model: nn.Module, names: Sequence[str]) -> list[nn.Module]:
+    """The modules with parameters of their own among and below those of these names, in registration order.
+
+    >>> inside(nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), nn.Linear(2, 1)), ["0"])
+    [Linear(in_features=2, out_features=2, bias=True)]
+    """
+    modules = dict(model.named_modules())
+    if isinstance(names, str) or (unknown := [name for name in names if name not in modules]):
+        wrong = names if isinstance(names, str) else unknown[0]
+        raise OptionError(
+            f"layers are given as a list of names, found {wrong!r}; the model has {', '.join(filter(None, modules))}."
+        )
+    chosen = {id(child) for name in names for child in modules[name].modules()}
+    return [m for m in model.modules() if id(m) in chosen and next(m.parameters(recurse=False), None) is not None]

@@ -1,0 +1,36 @@
+"""Penalties that are added to the loss and left to autograd."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from swr.methods.base import Method
+from swr.methods.options import at_least_zero
+
+
+class Penalty(Method):
+    """λ R(θ); a subclass says what R is. Autocast does not reach it: R is computed in full precision.
+
+    coefficient: λ, at least 0; with 0 nothing is done.
+    """
+
+    symbols = {"coefficient": "λ"}  # noqa: RUF012
+
+    def __init__(self, model: nn.Module, example_inputs: Any = None, *, coefficient: float, seed: int = 0) -> None:
+        super().__init__(model, example_inputs, seed=seed)
+        self.coefficient = at_least_zero(coefficient, f"coefficient {self.symbols['coefficient']}")
+
+    def value(self) -> Tensor | None:
+        """R(θ) now, as a tensor that can be differentiated; None where the network has nothing to penalise."""
+        raise NotImplementedError
+
+    def penalty(self) -> Tensor | None:
+        """λ R(θ), to add to the loss."""
+        if not self.coefficient:
+            return None
+        with torch.autocast(next(self.model.parameters()).device.type, enabled=False):
+            value = self.value()
+        return None if value is None else self.coefficient * value

@@ -1,0 +1,111 @@
+"""ReDo: recycle dormant neurons (Sokar et al., 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from swr.errors import OptionError
+from swr.methods.fresh import Initialiser, own_initialiser
+from swr.methods.options import interval
+from swr.methods.unit_method import UnitMethod
+
+
+def dormancy_scores(activation: Tensor) -> Tensor:
+    """s_i = a_i / (mean over the layer of a + 1e-9), a_i = mean |h_i| over examples and places; units along the last axis.
+
+    >>> dormancy_scores(torch.tensor([[1.0, 0.0, 2.0], [3.0, 0.0, 2.0]]))
+    tensor([1.5000, 0.0000, 1.5000])
+    """
+    return _scores(mean_magnitude(activation))
+
+
+def mean_magnitude(activation: Tensor, nonnegative: bool = False) -> Tensor:
+    """Mean |h_i| over examples and places, in at least single precision; units along the last axis.
+
+    nonnegative: h_i >= 0 is known, which saves the absolute values.
+    """
+    magnitude = activation if nonnegative else activation.abs()
+    dtype = torch.promote_types(activation.dtype, torch.float32)
+    return magnitude.mean(tuple(range(activation.ndim - 1)), dtype=dtype) if activation.ndim > 1 else magnitude.to(dtype)
+
+
+class ReDo(UnitMethod):
+    """Give units that have become (almost) silent a new life.
+
+        a_i = mean |h_i| over the batch (and places),   s_i = a_i / (mean_k a_k + 1e-9)
+        dormant: s_i <= τ        W_in fresh,   b_i <- 0,   W_out <- 0
+
+    >>> method = ReDo(model, x, threshold=0.025, every=1000)
+    >>> handle = method.attach(optimizer)
+
+    When: after every F-th step, from the activations of that step's batch. A step without a training pass puts it off.
+    Touches: dormant units of every layer whose incoming and outgoing weights are all known (``method.units.describe()``), the
+        output layer never. Entries of a batch normalisation behind the layer begin anew too, which the paper does not say.
+        Scores have mean 1, as the paper's formula and code give them. In a layer that is silent throughout all units go.
+    Keeps: the steps since the last time.
+    Source: G. Sokar, R. Agarwal, P. S. Castro, U. Evci, 2023, "The Dormant Neuron Phenomenon in Deep Reinforcement Learning",
+        ICML. Fresh weights come from the layer's own initialiser; the authors' code draws Xavier whatever the layer had. They
+        clear the moments of weights and not of biases; here the one policy of all resets applies to both.
+
+    threshold: τ; below 0 nothing is done. 0.025 and 0.1 in the paper.
+    every: F, steps from one time to the next; infinity for never.
+    initialise: draws one layer anew; by default its own ``reset_parameters()``.
+    optimizer_state: what the optimizer forgets of recycled units, a policy of :mod:`swr.methods.optimizer_state`.
+    """
+
+    title = "ReDo"
+    symbols: ClassVar[Mapping[str, str]] = {"threshold": "τ", "every": "F"}
+
+    def __init__(
+        self,
+        model: nn.Module,
+        example_inputs: Any = None,
+        *,
+        threshold: float = 0.025,
+        every: float = 1000,
+        initialise: Initialiser = own_initialiser,
+        optimizer_state: str = "clear_moments",
+        seed: int = 0,
+    ) -> None:
+        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not isfinite(threshold):
+            raise OptionError(f"threshold τ must be a number, found {threshold!r}.")
+        self.threshold = float(threshold)
+        self.every = interval(every, "every F")
+        super().__init__(model, example_inputs, initialise=initialise, optimizer_state=optimizer_state, seed=seed)
+        self._steps = 0
+        self._seen: dict[int, Tensor] = {}
+
+    def watching(self) -> bool:
+        """Only before the step at which units are recycled."""
+        return self._steps + 1 >= self.every
+
+    def see(self, layer: int, activation: Tensor) -> None:
+        """Add up |h| of the passes before a step, if there are several."""
+        found = mean_magnitude(activation, self.units.layers[layer].site.nonnegative)
+        self._seen[layer] = self._seen[layer] + found if layer in self._seen else found
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Count, and recycle dormant units when it is time."""
+        self._steps += 1
+        if self._steps < self.every or self.blind(not self._seen):
+            return
+        dormant = {layer: (_scores(found) <= self.threshold).nonzero().flatten() for layer, found in self._seen.items()}
+        self.recycle((layer, index) for layer, index in sorted(dormant.items()) if len(index))
+        self._steps, self._seen = 0, {}
+
+    def _state(self) -> dict[str, Any]:
+        return {**super()._state(), "steps": self._steps}
+
+    def _load(self, state: dict[str, Any]) -> None:
+        super()._load(state)
+        self._steps, self._seen = int(state["steps"]), {}
+
+
+def _scores(magnitude: Tensor) -> Tensor:
+    return magnitude / (magnitude.mean() + 1e-9)

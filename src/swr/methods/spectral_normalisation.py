@@ -1,0 +1,83 @@
+"""Spectral normalisation as a projection: bound the gain of chosen layers (after Gogianu et al., 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from swr.errors import OptionError
+from swr.methods.affine import Affine, affine_layers
+from swr.methods.base import Method
+from swr.methods.operators import input_sizes, operator_map
+from swr.methods.options import positive
+from swr.methods.power import Map, PowerIteration
+
+
+class SpectralNormalisation(Method):
+    """Scale chosen layers down to a largest gain of k.
+
+        W <- W min(1, k / σ(W)),   σ = the spectral norm of the layer; of a convolution, of the whole operator
+
+    >>> method = SpectralNormalisation(model, x, bound=2.0)
+    >>> handle = method.attach(optimizer)
+
+    When: after every step of the optimizer, with one power iteration from vectors that are kept.
+    Touches: the chosen layers' weights; nothing else.
+    Keeps: one vector per layer.
+    Source: F. Gogianu et al., 2021, "Spectral Normalisation for Deep Reinforcement Learning: an Optimisation Perspective".
+        There the forward pass divides by σ; as a projection the weights obey the same bound ("leave smaller"), and the
+        gradients are those of the plain network.
+
+    example_inputs: a batch of inputs; the norm of a convolution depends on their size.
+    bound: k, above 0; infinity allows anything.
+    layers: names of the modules to bound; by default the last hidden layer, as in the paper.
+    """
+
+    title = "spectral normalisation"
+    symbols: ClassVar[Mapping[str, str]] = {"bound": "k"}
+
+    def __init__(
+        self,
+        model: nn.Module,
+        example_inputs: Any = None,
+        *,
+        bound: float = 1.0,
+        layers: Sequence[str] | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(model, example_inputs, seed=seed)
+        self.bound = positive(bound, "bound k")
+        self._layers = affine_layers(model, head=False)[-1:] if layers is None else _named(model, layers)
+        self._sizes = input_sizes(model, example_inputs, self._layers)
+        self._power = PowerIteration(self._maps(), self.generator)
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Project."""
+        if self.bound < inf and self._layers:
+            factors = (self.bound / self._power.refine(self._maps())).clamp_(max=1.0)
+            weights: list[Tensor] = [layer.weight for layer in self._layers]
+            torch._foreach_mul_(weights, list(factors.unbind()))
+
+    def _maps(self) -> dict[str, Map]:
+        return {layer.name: operator_map(layer, self._sizes) for layer in self._layers}
+
+    def _state(self) -> dict[str, Any]:
+        return {"vectors": dict(self._power.vectors)}
+
+    def _load(self, state: dict[str, Any]) -> None:
+        self._power.load(state["vectors"])
+
+
+def _named(model: nn.Module, names: Sequence[str]) -> list[Affine]:
+    modules = dict(model.named_modules())
+    chosen = {id(modules[name]) for name in names if name in modules}
+    found = [layer for layer in affine_layers(model) if id(layer.module) in chosen]
+    if len({id(layer.module) for layer in found}) != len(set(names)):
+        known = [name for name, module in modules.items() if any(module is layer.module for layer in affine_layers(model))]
+        raise OptionError(f"layers must be names of trained layers ({', '.join(known)}), found {', '.join(names)}.")
+    return found

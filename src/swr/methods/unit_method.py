@@ -1,0 +1,133 @@
+"""Methods that look at the units of a network while it trains, and recycle some of them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from swr.algebra.units import find_units
+from swr.errors import InputsError, ModelError, StateError
+from swr.methods.base import Method
+from swr.methods.fresh import Initialiser, own_initialiser
+from swr.methods.optimizer_state import check_policy
+from swr.methods.recycling import recycle
+
+PATIENCE = 100
+
+
+class UnitMethod(Method):
+    """Sees the activations of every recyclable layer; a subclass says what it keeps of them and which units go.
+
+    Forward hooks look at passes in training mode with gradients, and only when :meth:`watching` says so. Copies of the model,
+    evaluation and target networks are not looked at. Inside ``torch.compile`` nothing can be seen, which is an error after
+    a hundred steps. Each process sees its own batches and would choose its own units: not for data-parallel training.
+
+    example_inputs: a batch of inputs, to trace the model with; ``units.describe()`` then says what was found.
+    initialise: draws one layer anew; by default its own ``reset_parameters()``.
+    optimizer_state: what the optimizer forgets of recycled units, a policy of :mod:`swr.methods.optimizer_state`.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        example_inputs: Any = None,
+        *,
+        initialise: Initialiser = own_initialiser,
+        optimizer_state: str = "clear_moments",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(model, example_inputs, seed=seed)
+        self.initialise = initialise
+        self.optimizer_state = check_policy(optimizer_state)
+        if example_inputs is None:
+            raise InputsError(f"{type(self).__name__} traces the model to find its units: pass example_inputs, one batch.")
+        self.units = find_units(model, example_inputs)
+        if not self.units.layers:
+            raise ModelError(f"no unit of this model can be recycled:\n{self.units.describe()}")
+        self._blind = 0
+        self._hooks = [
+            model.get_submodule(layer.site.module).register_forward_hook(_Listener(self, i))
+            for i, layer in enumerate(self.units.layers)
+        ]
+
+    @property
+    def total(self) -> int:
+        """How many units there are; the layers' units stand behind each other in vectors of this length."""
+        return sum(layer.size for layer in self.units.layers)
+
+    def split(self, vector: Tensor) -> tuple[Tensor, ...]:
+        """The parts of a vector over all units, one a layer."""
+        parts: tuple[Tensor, ...] = vector.split([layer.size for layer in self.units.layers])
+        return parts
+
+    def watching(self) -> bool:
+        """Whether the next pass is to be looked at."""
+        return True
+
+    def see(self, layer: int, activation: Tensor) -> None:
+        """The activation of a layer in a training pass: [examples, ..., units], detached."""
+        raise NotImplementedError
+
+    def blind(self, unseen: bool) -> bool:
+        """Whether there was no pass to look at before this step; a hundred such steps in a row are an error."""
+        self._blind = self._blind + 1 if unseen and self.watching() else 0
+        if self._blind == PATIENCE:
+            raise ModelError(
+                f"{PATIENCE} steps without a training pass that could be seen: inside torch.compile, or in another copy of the "
+                "model, activations are hidden; train the plain model that the method was made for."
+            )
+        return unseen
+
+    def recycle(self, chosen: Iterable[tuple[int, Tensor]]) -> None:
+        """Recycle units, given as layers with indices of units."""
+        pairs = [(self.units.layers[layer], index) for layer, index in chosen]
+        recycle(
+            self.model,
+            pairs,
+            self.generator,
+            initialise=self.initialise,
+            optimizer=self.optimizer,
+            optimizer_state=self.optimizer_state,
+        )
+
+    def close(self) -> None:
+        """Detach from the optimizer and remove the hooks."""
+        super().close()
+        for hook in self._hooks:
+            hook.remove()
+
+    def _state(self) -> dict[str, Any]:
+        return {"units": {layer.name: layer.size for layer in self.units.layers}}
+
+    def _load(self, state: dict[str, Any]) -> None:
+        if state["units"] != UnitMethod._state(self)["units"]:
+            raise StateError("the state belongs to another model: its units are not those of this one.")
+
+
+class _Listener:
+    """Hands the activation of a layer to the method; copied or pickled with the model, it has nobody to tell."""
+
+    def __init__(self, method: UnitMethod | None = None, layer: int = 0) -> None:
+        self._method = weakref.ref(method) if method is not None else lambda: None
+        self._layer = layer
+
+    def __call__(self, module: nn.Module, inputs: Any, output: Any) -> None:
+        if torch.compiler.is_compiling():  # first: what a trace reads it has to guard, and counters change at every step
+            return
+        method = self._method()
+        if method is None or not (method.watching() and method.model.training and torch.is_grad_enabled()):
+            return
+        site = method.units.layers[self._layer].site
+        if not isinstance(output, Tensor):
+            raise ModelError(
+                f"{site.module} returns a {type(output).__name__}, so that its units cannot be seen; return a tensor."
+            )
+        with torch.no_grad():
+            method.see(self._layer, site.activation(output.detach()).movedim(site.axis, -1))
+
+    def __reduce__(self) -> tuple[type[_Listener], tuple[()]]:
+        return _Listener, ()

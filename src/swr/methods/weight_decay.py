@@ -1,0 +1,79 @@
+"""Decoupled weight decay: shrink the weights apart from the gradient (Loshchilov and Hutter, 2019)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from swr.errors import AttachError
+from swr.hooks import Handle, group_of, unwrapped
+from swr.methods.affine import affine_layers
+from swr.methods.base import Method, learnable
+from swr.methods.options import at_least_zero, choice
+
+
+class WeightDecay(Method):
+    """Shrink weights by the learning rate times λ at every step, whatever the optimizer makes of the gradient.
+
+        θ <- (1 - η λ) θ,   then the optimizer's own update; η is the learning rate of the parameter's group now
+
+    With Adam this is AdamW, exactly: torch decays before the update, and so does this.
+
+    >>> method = WeightDecay(model, coefficient=1e-2)
+    >>> handle = method.attach(optimizer)
+
+    When: just before every step of the optimizer, which it has to be attached to for η.
+    Touches: weights of convolutions and fully connected layers, or all learnable parameters.
+    Keeps: nothing.
+    Source: I. Loshchilov, F. Hutter, 2019, "Decoupled Weight Decay Regularization", arXiv 1711.05101.
+
+    coefficient: λ, at least 0.
+    parameters: "weights" spares biases, normalisation layers and embeddings, as is the convention; "all" spares nothing, as
+        torch.optim.AdamW does with one group.
+    """
+
+    title = "weight decay"
+    symbols = {"coefficient": "λ"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        model: nn.Module,
+        example_inputs: Any = None,
+        *,
+        coefficient: float = 1e-2,
+        parameters: str = "weights",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(model, example_inputs, seed=seed)
+        choice(parameters, "parameters", ("weights", "all"))
+        self.coefficient = at_least_zero(coefficient, "coefficient λ")
+        chosen = learnable(model).values() if parameters == "all" else [layer.weight for layer in affine_layers(model)]
+        self._tensors: list[Tensor] = list(chosen)
+        self._groups: dict[int, list[Tensor]] = {}
+
+    def attach(self, optimizer: Optimizer) -> Handle:
+        """Decay the parameters that this optimizer holds, before each of its steps."""
+        handle = super().attach(optimizer)
+        self._groups = {}
+        for group, tensor in zip(group_of(unwrapped(optimizer), self._tensors), self._tensors, strict=True):
+            if group is not None:
+                self._groups.setdefault(group, []).append(tensor)
+        return handle
+
+    @torch.no_grad()
+    def before_step(self, optimizer: Optimizer | None = None) -> None:
+        """θ <- (1 - η λ) θ."""
+        optimizer = optimizer or self.optimizer
+        if optimizer is None or not self.attached:
+            raise AttachError("weight decay takes the learning rate from the optimizer; call attach(optimizer) first.")
+        if not self.coefficient:
+            return
+        skipped = getattr(optimizer, "found_inf", None)  # a fused optimizer under GradScaler is called all the same
+        for group, tensors in self._groups.items():
+            factor = 1 - optimizer.param_groups[group]["lr"] * self.coefficient
+            if skipped is not None:
+                factor = torch.where(skipped.to(tensors[0].device) > 0, 1.0, factor)
+            torch._foreach_mul_(tensors, factor)
