@@ -269,8 +269,9 @@ def test_the_page_never_takes_the_place_of_a_store(folder):
 def test_without_what_a_page_needs_a_sentence_says_what_to_install(swr, monkeypatch, module):
     finished("swr.sqlite", [config()])
     monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, "swr.bench.report.page", raising=False)
-    monkeypatch.delattr("swr.bench.report.page", raising=False)
+    for part in ("page", "inline"):  # as if they had not been imported before
+        monkeypatch.delitem(sys.modules, f"swr.bench.report.{part}", raising=False)
+        monkeypatch.delattr(f"swr.bench.report.{part}", raising=False)
     needed = f"swr: the command line needs {module}, which is not installed: pip install 'swr[bench]'\n"
     assert swr("report") == (2, "", needed)
 

@@ -185,10 +185,12 @@ class _Around(Handle):
     """A handle with a third moment, between the optimizer's own update and the other hooks behind it."""
 
     def __init__(self, optimizer: Optimizer, before: Around, between: Around, after: Around) -> None:
-        super().__init__(optimizer, before=before, after=after)
+        super().__init__(optimizer, after=after)
         self._last = self._hooks[-1]
         self._first = optimizer.register_step_post_hook(torch.compiler.disable(lambda opt, args, kwargs: between(opt)))
-        self._hooks.append(self._first)
+        # Once a step, before any closure runs: ``before`` of a handle is called behind each of its evaluations.
+        begin = optimizer.register_step_pre_hook(torch.compiler.disable(lambda opt, args, kwargs: before(opt)))
+        self._hooks += [self._first, begin]
 
     def in_order(self) -> None:
         """Whoever was attached since, ``between`` comes first behind the step and ``after`` last."""
