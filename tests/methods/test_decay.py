@@ -58,9 +58,10 @@ def test_the_value_counts_all_learnable_parameters_biases_and_gains_included():
 def test_l2_init_is_zero_at_the_start_and_its_gradient_too():
     model = nn.Linear(3, 2)
     method = methods.L2Init(model, coefficient=1.0)
-    method.attach(torch.optim.SGD(model.parameters(), lr=1.0))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    method.attach(optimizer)
     before = model.weight.detach().clone()
-    method.optimizer.step()
+    optimizer.step()
     assert method.value().item() == 0.0
     assert torch.equal(model.weight, before)
 
@@ -69,7 +70,8 @@ def test_attached_the_penalty_is_not_counted_twice():
     model = nn.Linear(3, 2)
     method = methods.L2(model, coefficient=0.1)
     assert method.penalty() is not None
-    handle = method.attach(torch.optim.SGD(model.parameters(), lr=1.0))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    handle = method.attach(optimizer)
     assert method.penalty() is None
     handle.remove()
     assert method.penalty() is not None
