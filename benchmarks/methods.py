@@ -3,8 +3,8 @@
     python benchmarks/methods.py [METHOD ...]
 
 A step is forward, penalty, backward and a fused Adam step on one batch of 256 that lies ready, on the paper's MLP (28x28) and
-CNN (32x32). Methods have their defaults; those without get a λ of 1e-3. What acts at new tasks, or every thousandth step, costs
-what it costs in between.
+CNN (32x32). Methods have their defaults; those without get a λ of 1e-3 or a ratio of 0.5. What acts at new tasks, or every
+thousandth step, costs what it costs in between.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ SHAPES = {"mlp": (1, 28, 28), "cnn": (3, 32, 32)}
 TURNS = {"mlp": (60, 20), "cnn": (20, 2)}
 """rounds, and steps in each"""
 HEAD = "step with / without"
+VALUES = {"coefficient": 1e-3, "ratio": 0.5}
+"""of hyper-parameters without a default"""
 
 
 def training(network: str, method: str) -> Callable[[], None]:
@@ -57,8 +59,7 @@ def training(network: str, method: str) -> Callable[[], None]:
 def needed(method: str) -> dict[str, Any]:
     """The hyper-parameters that have no default."""
     options = inspect.signature(methods.find(method)).parameters
-    required = options.get("coefficient")
-    return {"coefficient": 1e-3} if required is not None and not isinstance(required.default, float) else {}
+    return {name: value for name, value in VALUES.items() if name in options and not isinstance(options[name].default, float)}
 
 
 def cost(network: str, method: str) -> float:
