@@ -24,7 +24,7 @@ from torch.utils.data import Dataset as TorchDataset
 from swr.bench import columns, paper
 from swr.bench.config import RunConfig
 from swr.bench.data import Dataset, Split, load
-from swr.bench.process import flushed_denormals
+from swr.bench.process import flushed_denormals, keep_memory
 from swr.bench.training import EVALUATION_BATCH, Training
 from timing import Row, ratio, show, side_by_side
 
@@ -116,6 +116,17 @@ def evaluation(config: RunConfig, dataset: Dataset) -> tuple[Callable[[], object
     return lambda: float(training.accuracy(training.test)), forward
 
 
+def memory(column: str) -> Row:
+    """A step with memory that goes back to the system, as it does by itself, then with memory that stays; for good."""
+    dataset = dataset_of(columns.find(column).dataset)
+    (config,) = paper.expand("generalization", columns=[column], methods=["vanilla"], seeds=1)
+    some = ours(config, dataset, torch.arange(4 * config.batch_size), part=4)
+    returned = side_by_side({"steps": some}, 8)["steps"]
+    keep_memory()
+    kept = side_by_side({"steps": some}, 8)["steps"]
+    return column, "memory returned / kept", statistics.median(returned) / statistics.median(kept), ""
+
+
 def measure(column: str, batches: int, part: int, rounds: int, bound: str) -> list[Row]:
     """Ratios for one column: ours and the bound take turns every ``part`` batches, and go through ``batches`` of them."""
     dataset = dataset_of(columns.find(column).dataset)
@@ -144,7 +155,8 @@ def measure(column: str, batches: int, part: int, rounds: int, bound: str) -> li
 def main() -> None:
     torch.set_num_threads(1)
     with flushed_denormals():
-        rows = measure("mnist-mlp", batches=234, part=26, rounds=135, bound=">= 2")
+        rows = [memory("cifar10-cnn")]
+        rows += measure("mnist-mlp", batches=234, part=26, rounds=135, bound=">= 2")
         rows += measure("cifar10-cnn", batches=20, part=2, rounds=30, bound="")
     show(rows)
 

@@ -70,6 +70,15 @@ def test_help_teaches_with_examples(swr, line):
         ("run warm-start --methods srw", "there is no method 'srw': did you mean swr? known are cold, vanilla"),
         ("run warm-start --seeds -1", "the number of seeds must be at least 1, found -1"),
         ("run warm-start --epochs-scale 0", "epochs_scale must be positive"),
+        (
+            "run warm-start --hyper coefficient=1",
+            "hyper-parameters belong to one method, and 7 would run: name it",
+        ),
+        ("run warm-start --methods swr --hyper coefficient", "--hyper wants NAME=VALUE with a number, found 'coefficient'"),
+        (
+            "run warm-start --methods l2 --hyper coefficient=1 lambda=1",
+            "l2: got an unexpected keyword argument 'lambda'; its options",
+        ),
         ("run quickstart --workers 0", "--workers must be at least 1, found 0"),
         ("run quickstart --device tpu", "--device tpu cannot be used here"),
         ("run quickstart --store nowhere/s.sqlite", "the folder nowhere of the store s.sqlite does not exist"),

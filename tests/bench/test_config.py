@@ -28,6 +28,7 @@ OTHER = {
     "label_noise": 0.1,
     "validation": 0.1,
     "examples": 100,
+    "inputs": "raw",
 }
 
 
@@ -78,6 +79,7 @@ def test_the_label_says_what_the_run_is():
         {"lr": float("nan")},
         {"label_noise": 1.5},
         {"validation": 1.0},
+        {"inputs": "whitened"},
     ],
 )
 def test_values_out_of_range_are_refused(change):

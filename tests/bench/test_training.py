@@ -1,5 +1,7 @@
 """The loop: what is measured, what is deterministic, what the schedule and the stages do."""
 
+import subprocess
+import sys
 from dataclasses import asdict, replace
 
 import pytest
@@ -127,6 +129,38 @@ def test_batches_are_the_normalised_images_bit_for_bit_however_they_are_kept(onc
 def test_large_pages_hold_the_same_numbers():
     tensor = torch.arange(3 * 2**20, dtype=torch.float32).view(3, -1)
     assert torch.equal(in_large_pages(tensor), tensor)
+
+
+def test_memory_that_is_kept_is_not_cleared_again_at_every_step():
+    """Counted as page faults, in a process of its own: what is told to the system stays told."""
+    script = """if True:
+        import resource, torch
+        from swr.bench.process import keep_memory
+        def faults():
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+            for _ in range(20):
+                torch.ones(2**22), torch.ones(2**24)
+            return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+        faults()
+        before = faults()
+        told = keep_memory()
+        faults()
+        print(int(told), before, faults())
+    """
+    run = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    told, before, after = map(int, run.stdout.split())
+    if not told:
+        pytest.skip("this system's memory cannot be told to stay")
+    assert after < before / 20
+
+
+def test_raw_inputs_are_the_pixels_from_0_to_1():
+    data = load("digits")
+    raw, usual = Training(replace(CONFIG, inputs="raw"), data), Training(CONFIG, data)
+    index = torch.tensor([5, 0])
+    torch.testing.assert_close(raw.train.batch(index)[0], data.train.images[index].float() / 255)
+    assert usual.train.batch(index)[0].min() < 0
+    assert raw.epoch().train_loss != usual.epoch().train_loss
 
 
 def test_new_tasks_are_announced_between_stages_with_the_stages_data():

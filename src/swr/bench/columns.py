@@ -27,7 +27,7 @@ class Column:
     @property
     def split(self) -> bool:
         """Whether SWR has two coefficients: networks with batch normalisation."""
-        return self.model in ("cnnbn", "vgg16")
+        return self.model in ("cnnbn", "cnnbnpad", "vgg16")
 
 
 PAPER: dict[str, Column] = {

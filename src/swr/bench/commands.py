@@ -77,6 +77,8 @@ def run(command: options.Run, again: str) -> int:
         methods=_names(command.methods),
         seeds=command.seeds,
         epochs_scale=command.epochs_scale,
+        hyper=_hyper(command.hyper),
+        inputs=command.inputs,
     )
     device = _device(command.device)
     if command.dry_run:
@@ -247,6 +249,18 @@ def _names(given: Sequence[str]) -> list[str] | None:
     """Names given with spaces or commas between; None for none."""
     names = [name for text in given for name in text.split(",") if name]
     return names or None
+
+
+def _hyper(given: Sequence[str]) -> dict[str, float] | None:
+    """Numbers by name, from texts such as ``coefficient=1e-3``; None for none."""
+    found = {}
+    for text in _names(given) or ():
+        name, _, value = text.partition("=")
+        try:
+            found[name] = float(value)
+        except ValueError as error:
+            raise OptionError(f"--hyper wants NAME=VALUE with a number, found {text!r}: write coefficient=1e-3.") from error
+    return found or None
 
 
 def _workers(given: int | None, device: str = "cpu") -> int:

@@ -18,7 +18,9 @@ PROTOCOL = 1
 
 SCENARIOS = ("single", "continued", "warm-start", "continual-full", "continual-limited", *STREAMS)
 
-LATER = {"examples": None}
+INPUTS = ("normalised", "raw")
+
+LATER = {"examples": None, "inputs": "normalised"}
 """fields that came after runs were kept without them; at these values they are no part of a run's identity"""
 
 
@@ -59,6 +61,8 @@ class RunConfig:
     """part of the training data that is held out"""
     examples: int | None = None
     """training examples of each task of a stream; None: all that there are"""
+    inputs: str = "normalised"
+    """per channel, to mean 0 and standard deviation 1 over the training images; ``raw``: from 0 to 1 as they are"""
 
     def __post_init__(self) -> None:
         methods.describe(self.method)
@@ -74,6 +78,7 @@ class RunConfig:
         _check("lr_factor", self.lr_factor, 0 < self.lr_factor < math.inf, "positive")
         _check("label_noise", self.label_noise, 0 <= self.label_noise <= 1, "in [0, 1]")
         _check("validation", self.validation, 0 <= self.validation < 1, "in [0, 1)")
+        _check("inputs", self.inputs, self.inputs in INPUTS, " or ".join(INPUTS))
         if (self.scenario == "single") != (len(self.epochs) == 1):
             raise OptionError(f"the scenario {self.scenario} does not fit {len(self.epochs)} stages of epochs.")
         if self.scenario in STREAMS:

@@ -13,7 +13,7 @@ import torch
 
 from swr.bench.config import RunConfig
 from swr.bench.data import Dataset
-from swr.bench.process import flushed_denormals
+from swr.bench.process import flushed_denormals, keep_memory
 from swr.bench.streams import STREAMS
 from swr.bench.training import Epoch, Training
 
@@ -51,6 +51,7 @@ class Estimator:
         """Learn from a part of an epoch that is trained right now and thrown away, about half a second of it."""
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
+        keep_memory()  # as the processes that train do
         try:
             with flushed_denormals(), torch.random.fork_rng(devices=[]):
                 training = Training(config, dataset, device)

@@ -1,11 +1,13 @@
 """The paper's four networks, with PyTorch's default initialisation, for images of any size that fits.
 
-mlp     100 - 100 - classes, ReLU
-mlp5    5 - classes, ReLU: the learner of the bit-flipping stream, which is not the paper's
-cnn     two 5x5 convolutions of 16 channels, no padding, each with ReLU and 2x2 max-pooling; 100 - classes
-cnnbn   the same with batch normalisation between convolution and ReLU
-vgg16   thirteen 3x3 convolutions with batch normalisation and ReLU, five 2x2 max-poolings, no 7x7 pool;
-        4096 - 4096 - classes, no dropout
+mlp        100 - 100 - classes, ReLU
+mlp5       5 - classes, ReLU: the learner of the bit-flipping stream, which is not the paper's
+cnn        two 5x5 convolutions of 16 channels, no padding, each with ReLU and 2x2 max-pooling; 100 - classes
+cnnbn      the same with batch normalisation between convolution and ReLU
+cnnpad     cnn with one pixel of padding, and
+cnnbnpad   cnnbn with it and no bias in the convolutions: as in the public code of the paper's authors; the paper says neither
+vgg16      thirteen 3x3 convolutions with batch normalisation and ReLU, five 2x2 max-poolings, no 7x7 pool;
+           4096 - 4096 - classes, no dropout
 """
 
 from __future__ import annotations
@@ -42,16 +44,29 @@ def mlp5(shape: Shape, classes: int, hidden: int = 5) -> nn.Sequential:
     return nn.Sequential(nn.Flatten(), nn.Linear(shape[0] * shape[1] * shape[2], hidden), nn.ReLU(), nn.Linear(hidden, classes))
 
 
-def cnn(shape: Shape, classes: int, *, normalised: bool = False, width: int = 16, hidden: int = 100) -> nn.Sequential:
-    """Two convolutions and two fully connected layers."""
+def cnn(
+    shape: Shape,
+    classes: int,
+    *,
+    normalised: bool = False,
+    padding: int = 0,
+    bias: bool = True,
+    width: int = 16,
+    hidden: int = 100,
+) -> nn.Sequential:
+    """Two convolutions and two fully connected layers.
+
+    bias: whether the convolutions have one.
+    """
     layers: list[nn.Module] = []
     channels, height, breadth = shape
     for _ in range(2):
-        layers.append(nn.Conv2d(channels, width, 5))
+        layers.append(nn.Conv2d(channels, width, 5, padding=padding, bias=bias))
         if normalised:
             layers.append(nn.BatchNorm2d(width))
         layers += [nn.ReLU(), nn.MaxPool2d(2)]
-        channels, height, breadth = width, (height - 4) // 2, (breadth - 4) // 2
+        lost = 4 - 2 * padding
+        channels, height, breadth = width, (height - lost) // 2, (breadth - lost) // 2
     _fits(min(height, breadth), shape, "cnn", 16)
     layers += [nn.Flatten(), nn.Linear(width * height * breadth, hidden), nn.ReLU(), nn.Linear(hidden, classes)]
     return _channels_last(nn.Sequential(*layers))
@@ -60,6 +75,16 @@ def cnn(shape: Shape, classes: int, *, normalised: bool = False, width: int = 16
 def cnnbn(shape: Shape, classes: int) -> nn.Sequential:
     """The CNN with batch normalisation behind each convolution."""
     return cnn(shape, classes, normalised=True)
+
+
+def cnnpad(shape: Shape, classes: int) -> nn.Sequential:
+    """The CNN of the authors' public code."""
+    return cnn(shape, classes, padding=1)
+
+
+def cnnbnpad(shape: Shape, classes: int) -> nn.Sequential:
+    """The CNN-BN of the authors' public code."""
+    return cnn(shape, classes, normalised=True, padding=1, bias=False)
 
 
 def vgg16(
@@ -90,7 +115,15 @@ def vgg16(
     return _channels_last(nn.Sequential(*layers))
 
 
-MODELS: dict[str, Callable[[Shape, int], nn.Module]] = {"mlp": mlp, "mlp5": mlp5, "cnn": cnn, "cnnbn": cnnbn, "vgg16": vgg16}
+MODELS: dict[str, Callable[[Shape, int], nn.Module]] = {
+    "mlp": mlp,
+    "mlp5": mlp5,
+    "cnn": cnn,
+    "cnnbn": cnnbn,
+    "cnnpad": cnnpad,
+    "cnnbnpad": cnnbnpad,
+    "vgg16": vgg16,
+}
 """a new model is one more entry"""
 
 

@@ -39,6 +39,7 @@ Examples:
   swr run warm-start                                         all columns and methods, five seeds
   swr run generalization --columns mnist-mlp cifar10-cnn     two columns
   swr run warm-start --columns mnist-mlp --methods cold vanilla swr --seeds 1 --epochs-scale 0.1
+  swr run generalization --columns cifar100-cnnbn --methods swr --hyper features=1e-1 classifier=1e-4
   swr run lr-decay --columns folder:my/images-cnn            your own images in train/CLASS/*, test/CLASS/*
   swr run permuted-pixels --columns digits-mlp --seeds 1     plasticity lost and kept, in minutes, no download"""
 SWEEP = """Run the paper's grid of hyper-parameters for one method and name the best.
@@ -70,7 +71,8 @@ It opens from disk, in any browser, without a network. `swr run`, `swr sweep` an
 Examples:
   swr report                            swr.html, from swr.sqlite
   swr report --watch                    serve it while `swr run` works; it keeps itself current
-  swr report -o results.html --svg figures --pdf figures"""
+  swr report -o results.html --svg figures --pdf figures
+  swr report --png figures --markdown results.md"""
 EXPORT = """Write a store as plain CSV files: runs, metrics, norms, measures.
 
 One row per run, one per run and epoch; every digit is kept, and `swr import` reads them back. Exporting again changes only
@@ -134,6 +136,10 @@ class Run:
     """How many seeds: 0 … N-1."""
     epochs_scale: Annotated[float, arg(metavar="F")] = 1.0
     """Multiplies every number of epochs, or of tasks where a task is one pass: 0.1 for a quick look."""
+    hyper: Annotated[tuple[str, ...], arg(metavar="NAME=VALUE …", help_behavior_hint="(default: the paper's best)")] = ()
+    """Hyper-parameters of the one method that --methods names, such as coefficient=1e-3."""
+    inputs: Literal["normalised", "raw"] = "normalised"
+    """Images normalised per channel, or from 0 to 1 as they are."""
     workers: Workers = None
     """Processes to use, one thread each."""
     data: Folder = None
@@ -202,6 +208,9 @@ class Report:
     """The same as SVG."""
     pdf: Images = None
     """The same as PDF."""
+    markdown: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
+    """Also write the tables, what makes each cell again, and the charts of --png as Markdown; in a file that has the
+    report's marks, only what stands between them is renewed."""
     watch: Flag = False
     """Serve the page on this machine and keep it current until Ctrl-C."""
     port: Annotated[int, arg(metavar="N")] = 8765

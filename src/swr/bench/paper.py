@@ -7,7 +7,7 @@ at 1e-3, 50 at 1e-4, 51 at 1e-5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from swr import methods as registry
@@ -113,6 +113,8 @@ def expand(
     methods: Sequence[str] | None = None,
     seeds: int | Sequence[int] | None = None,
     epochs_scale: float = 1.0,
+    hyper: Hyper | None = None,
+    inputs: str = "normalised",
 ) -> list[RunConfig]:
     """The runs of an experiment, with the paper's best hyper-parameters; seed by seed, so that early results cover all methods.
 
@@ -124,19 +126,24 @@ def expand(
     methods: names of methods, or ``cold`` for the reference from scratch; by default those of the paper, references included.
     seeds: how many, 0 … n-1, or which; by default 5, for VGG-16 3.
     epochs_scale: multiplies every number of epochs, at least 1 is left; of a stream of one pass a task, the number of tasks.
+    hyper: hyper-parameters of the one method that is named, in place of the paper's best.
+    inputs: "raw" leaves the images as they are, from 0 to 1.
     """
     plan = protocol(experiment)
     chosen = [find(name) for name in _unique(plan.columns if columns is None else columns, "column")]
     lines = _unique(plan.methods if methods is None else methods, "method")
     for line in lines:
         _check_line(line, experiment)
+    if hyper is not None:
+        _check_hyper(hyper, lines)
     runs = []
     for column in chosen:
         for seed in _seeds(seeds, plan.seeds or column.seeds):
             for line in lines:
                 method = "vanilla" if line == COLD else line
-                for hyper in settings(experiment, column.name, method):
-                    runs.append(_config(experiment, column, method, hyper, seed, epochs_scale, cold=line == COLD))
+                for one in settings(experiment, column.name, method) if hyper is None else [hyper]:
+                    config = _config(experiment, column, method, one, seed, epochs_scale, cold=line == COLD)
+                    runs.append(replace(config, inputs=inputs))
     return runs
 
 
@@ -274,6 +281,12 @@ def _check_line(line: str, experiment: str) -> None:
         raise OptionError(f"{experiment} has one stage only, so that cold is the same as vanilla: leave it out.")
     if line == COLD and experiment in STREAMS:
         raise OptionError(f"{experiment} compares with a fresh network for every task: write full-reset in place of cold.")
+
+
+def _check_hyper(hyper: Hyper, lines: Sequence[str]) -> None:
+    if len(lines) != 1:
+        raise OptionError(f"hyper-parameters belong to one method, and {len(lines)} would run: name it with --methods.")
+    registry.check_options("vanilla" if lines[0] == COLD else lines[0], hyper)
 
 
 def _seeds(seeds: int | Sequence[int] | None, default: int) -> list[int]:

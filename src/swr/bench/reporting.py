@@ -1,5 +1,6 @@
 """The commands `report`, `export` and `import`, and the page that ends every experiment."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Literal
@@ -24,7 +25,7 @@ def report(command: options.Report) -> int:
     results = load(command.store)
     if not results.records:
         raise ReportError(f"{command.store} holds no runs: `swr run` adds some, `swr import` those of another store")
-    from swr.bench.report import images  # here, since charts take a second to import
+    from swr.bench.report import images, summary  # here, since charts take a second to import
     from swr.bench.report import page as pages
 
     try:
@@ -35,6 +36,12 @@ def report(command: options.Report) -> int:
         for kind, folder in wanted:
             if folder is not None:
                 print(f"{folder}: {plural(len(images.save(results, folder, kind)), 'chart')} as {kind.upper()}")
+        if command.markdown is not None:
+            figures = None
+            if command.png is not None:
+                figures = Path(os.path.relpath(command.png, command.markdown.parent)).as_posix()
+            summary.write(results, command.markdown, figures)
+            print(f"{command.markdown}: the same as Markdown")
     except OSError as error:
         raise ReportError(f"{error.filename or page} cannot be written ({error.strerror}): name another place") from error
     return 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +118,9 @@ class Training:
     """
 
     def __init__(self, config: RunConfig, dataset: Dataset, device: str = "cpu") -> None:
+        if config.inputs == "raw":
+            channels = len(dataset.mean)
+            dataset = replace(dataset, mean=(0.0,) * channels, std=(1.0,) * channels)
         self.config = config
         self.device = torch.device(device)
         self.material: Material = prepare(config, dataset)

@@ -22,7 +22,7 @@ from swr.methods.nap import NaP
 from swr.methods.normalised import normalised
 from swr.methods.parseval import Parseval
 from swr.methods.redo import ReDo
-from swr.methods.registry import REGISTRY, UnknownName, build, describe, find, names
+from swr.methods.registry import REGISTRY, UnknownName, build, check_options, describe, find, names
 from swr.methods.rescaled import SWR, SWRReinit
 from swr.methods.rifle import Rifle
 from swr.methods.scaling import NaiveScaling, ProportionalScaling
@@ -85,6 +85,7 @@ __all__ = [
     "WeightNormalisation",
     "WeightRescaling",
     "build",
+    "check_options",
     "crelu",
     "describe",
     "find",

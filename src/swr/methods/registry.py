@@ -163,10 +163,18 @@ def build(name: str, model: nn.Module, example_inputs: Any = None, **hyper: Any)
     example_inputs: a batch of inputs, for methods that trace the model.
     hyper: the method's hyper-parameters, and ``seed``.
     """
-    method = find(name)
+    check_options(name, hyper)
+    return find(name)(model, example_inputs, **hyper)
+
+
+def check_options(name: str, hyper: Mapping[str, Any]) -> None:
+    """Refuse hyper-parameters that a method does not have.
+
+    >>> check_options("l2", {"coefficient": 1e-3})
+    """
+    signature = inspect.signature(find(name))
     try:
-        inspect.signature(method).bind(model, example_inputs, **hyper)
+        signature.bind(None, None, **hyper)
     except TypeError as error:
-        accepted = [p for p in inspect.signature(method).parameters if p not in ("model", "example_inputs")]
+        accepted = [p for p in signature.parameters if p not in ("model", "example_inputs")]
         raise OptionError(f"{name}: {error}; its options are {', '.join(accepted)}.") from None
-    return method(model, example_inputs, **hyper)

@@ -64,7 +64,7 @@ def test_only_the_pages_own_scripts_may_run(elements):
 
 
 def test_every_table_stands_on_the_page_with_texts_to_copy(elements, results):
-    made = tables(results.records)
+    made = tables(results.records, results.epochs)
     copies = [json.loads(text) for a, text in elements.all("script", type="application/json") if '"LaTeX"' in text]
     assert len(copies) == len(made)
     for table, texts in zip(made, copies, strict=True):
@@ -73,7 +73,7 @@ def test_every_table_stands_on_the_page_with_texts_to_copy(elements, results):
 
 
 def test_a_cell_shows_its_numbers_and_how_to_get_them_again(elements, results):
-    table = next(table for table in tables(results.records) if table.experiment == "lr-decay")
+    table = next(table for table in tables(results.records, results.epochs) if table.experiment == "lr-decay")
     cell = next(row for row in table.rows if row.line == "swr").cells[0]
     shown = next(text for _, text in elements.all("td") if str(cell) in text)
     assert f"95 % {cell.interval[0]:.4f} to {cell.interval[1]:.4f}" in shown

@@ -123,6 +123,7 @@ CHANGES = {
     "batch size 64": {"batch_size": 64},
     "30 % noisy labels": {"label_noise": 0.3},
     "learning rate falls at epoch 7": {"lr_drops": (7,)},
+    "raw inputs": {"inputs": "raw"},
 }
 
 
@@ -247,11 +248,25 @@ def test_the_command_of_a_cell_makes_its_runs(tmp_path):
     assert len(commands) > 50
     for command, runs in list(commands.items())[::3]:
         match tyro.cli(options.Explained, args=shlex.split(command)[1:], config=(tyro.conf.OmitSubcommandPrefixes,)):
-            case options.Run(experiment, columns, methods, seeds, scale):
-                made = paper.expand(experiment, columns=columns, methods=methods, seeds=seeds, epochs_scale=scale)
+            case options.Run(experiment, columns, methods, seeds, scale, hyper, inputs):
+                chosen = {name: float(value) for name, value in (text.split("=") for text in hyper)} or None
+                made = paper.expand(
+                    experiment, columns=columns, methods=methods, seeds=seeds, epochs_scale=scale, hyper=chosen, inputs=inputs
+                )
             case options.Sweep(experiment, column, method, seeds, scale, select):
                 made = paper.sweep(experiment, column, method, seeds=seeds, epochs_scale=scale, select=select)
         assert {config.identity for config in made} == runs
+
+
+def test_the_command_of_a_cell_makes_no_other_cell():
+    """Neither the other points of a grid that was selected on the test set, nor the other ratios of a scaling."""
+    grid = paper.sweep("generalization", "cifar100-cnnbn", "swr", seeds=2, select="test")
+    found = [record(replace(c, inputs="raw")) for c in grid] + records("proportionality", seeds=1)
+    made = dict({(cell.command, cell.runs) for table in tables(found) for row in table.rows for cell in row.cells})
+    assert len(made) == len(set(made.values())) == 25 + 11
+    first = "swr run generalization --columns cifar100-cnnbn --methods swr --seeds 2"
+    assert f"{first} --hyper classifier=0.0001 features=0.1 --inputs raw" in made
+    assert "swr run proportionality --columns cifar10-cnn --methods naive-scaling --seeds 1 --hyper ratio=0.9" in made
 
 
 def test_a_failed_run_is_counted_under_the_table():

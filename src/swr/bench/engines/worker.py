@@ -15,6 +15,7 @@ from swr.bench import columns, scenarios, training
 from swr.bench.data import load
 from swr.bench.engines import claim
 from swr.bench.engines.events import Busy, Claimed, Done, Failed, Job, Note, Reported, Stopped, Task
+from swr.bench.process import keep_memory
 from swr.bench.training import Epoch
 
 
@@ -29,6 +30,7 @@ def main(pipe: "Connection[Any, Any]", lifeline: "Connection[Any, Any]", task: T
     stop = threading.Event()
     threading.Thread(target=_watch, args=(lifeline, stop), daemon=True).start()
     torch.set_num_threads(1)
+    keep_memory()
     try:
         pipe.send(None)  # ready
         while (job := pipe.recv()) is not None:

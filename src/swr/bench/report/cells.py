@@ -48,6 +48,8 @@ class Cell:
     """what computes this cell alone; None where no command of swr does"""
     runs: tuple[str, ...]
     """ids of all its runs"""
+    seconds: float | None
+    """spent in the epochs of the runs that are done; None where that is not known"""
 
     @property
     def done(self) -> int:
@@ -116,6 +118,7 @@ def build(row: Sequence[Record], column: str, quantity: Quantity, expected: int,
         hyper=protocol.hyper(config) if config else "",
         command=protocol.command(config, [r.config.seed for r in records] or [expected - 1]) if config else None,
         runs=tuple(record.id for record in records),
+        seconds=_seconds([record for record in records if record.status == "done"]),
     )
 
 
@@ -139,6 +142,11 @@ def finished(records: Iterable[Record], quantity: Quantity) -> dict[int, float]:
     """By seed, of the runs that are done."""
     found = {record.config.seed: quantity.of(record) for record in records if record.status == "done"}
     return {seed: value for seed, value in sorted(found.items()) if value is not None}
+
+
+def _seconds(records: Iterable[Record]) -> float | None:
+    known = [record.seconds for record in records]
+    return sum(filter(None, known)) if known and None not in known else None
 
 
 def _measured(name: str, record: Record) -> float | None:

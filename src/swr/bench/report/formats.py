@@ -34,17 +34,17 @@ def markdown(table: Table) -> str:
     head, rows = grid(table)
 
     def cell(entry: Entry) -> str:
-        text = f"**{_plain(entry.text)}**" if entry.best else _plain(entry.text)
-        return text + (f" ({_plain(entry.remark)})" if entry.remark else "")
+        text = f"**{plain(entry.text)}**" if entry.best else plain(entry.text)
+        return text + (f" ({plain(entry.remark)})" if entry.remark else "")
 
     lines = [
-        f"**{_plain(caption(table))}**",
+        f"**{plain(caption(table))}**",
         "",
-        _pipes(map(_plain, head)),
+        _pipes(map(plain, head)),
         _pipes([":--", *["--:"] * (len(head) - 1)]),
         *(_pipes(map(cell, row)) for row in rows),
         "",
-        *(f"- {_plain(note)}" for note in _notes(table)),
+        *(f"- {plain(note)}" for note in _notes(table)),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -137,7 +137,7 @@ def _pipes(fields: Iterable[str]) -> str:
     return f"| {' | '.join(fields)} |"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text that Markdown shows as it is, on one line."""
     return re.sub(r"([\\`*_\[\]<>|#&~$])", r"\\\1", " ".join(text.split()))
 

@@ -76,6 +76,7 @@ def contents(results: Results) -> dict[str, Any]:
         "settings": embedded({"light": palette.theme(), "dark": palette.theme(dark=True), "colours": palette.darker()}),
         "now": _clock(time.time()),
         "swr": __version__,
+        "duration": duration,
         "counts": _counts(results.records),
         "origins": _origins(results.records),
         "sections": _sections(results),
@@ -128,13 +129,22 @@ class Run:
     """its whole configuration, a line for each field"""
 
 
+def title(experiment: str) -> str:
+    """An experiment as a heading.
+
+    >>> title("continual-full")
+    'Continual learning, full access'
+    """
+    return TITLES.get(experiment, experiment.replace("-", " ").capitalize())
+
+
 def _sections(results: Results) -> list[Section]:
-    made, drawn = tables(results.records), charts(results)
+    made, drawn = tables(results.records, results.epochs), charts(results)
     names = dict.fromkeys([*(table.experiment for table in made), *(chart.experiment for chart in drawn)])
     return [
         Section(
             id=f"{slug(name)}-{index}" if slug(name) in [slug(other) for other in list(names)[:index]] else slug(name),
-            title=TITLES.get(name, name.replace("-", " ").capitalize()),
+            title=title(name),
             about=EXPERIMENTS[name].about if name in EXPERIMENTS else "",
             tables=[(table, embedded(_copies(table))) for table in made if table.experiment == name],
             charts=[(chart, embedded(_spec(chart))) for chart in drawn if chart.experiment == name],

@@ -3,10 +3,10 @@
 import shlex
 from collections.abc import Iterable
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, partial
 
 from swr.bench import columns, paper
-from swr.bench.config import RunConfig
+from swr.bench.config import INPUTS, RunConfig
 from swr.bench.tables import GRIDS, HYPER
 from swr.errors import SWRError
 from swr.methods import UnknownName, describe
@@ -96,7 +96,7 @@ def origin(config: RunConfig) -> str:
 
 
 def command(config: RunConfig, seeds: Iterable[int]) -> str | None:
-    """What makes a cell of a table again, up to its largest seed: the run itself, or the sweep it is a point of.
+    """What makes a cell of a table again, up to its largest seed: the run itself, or the sweep that holds data out for it.
 
     >>> command(RunConfig("generalization", "mnist-mlp", "vanilla", epochs=(20,)), seeds=[0, 1])
     'swr run generalization --columns mnist-mlp --methods vanilla --seeds 2 --epochs-scale 0.1'
@@ -113,14 +113,27 @@ def command(config: RunConfig, seeds: Iterable[int]) -> str | None:
 
 
 def _command(config: RunConfig, scale: float) -> tuple[str, str] | None:
-    """The command that makes a run at this scale, and an option to stand at its end."""
+    """The command that makes a run at this scale and no other but for the seed, and options to stand at its end."""
     experiment, column, seed = config.experiment, shlex.quote(config.column), [config.seed]
-    if config in paper.expand(experiment, columns=[config.column], methods=[config.line], seeds=seed, epochs_scale=scale):
-        return f"run {experiment} --columns {column} --methods {shlex.quote(config.line)}", ""
-    for select in ("validation", "test") if config.method in GRIDS else ():
-        if config in paper.sweep(experiment, config.column, config.method, seeds=seed, epochs_scale=scale, select=select):
-            option = "" if select == "validation" else " --select test"
-            return f"sweep {experiment} --column {column} --method {config.method}", option
+    run = f"run {experiment} --columns {column} --methods {shlex.quote(config.line)}"
+    inputs = "" if config.inputs == INPUTS[0] else f" --inputs {config.inputs}"
+    expand = partial(
+        paper.expand,
+        experiment,
+        columns=[config.column],
+        methods=[config.line],
+        seeds=seed,
+        epochs_scale=scale,
+        inputs=config.inputs,
+    )
+    if expand() == [config]:
+        return run, inputs
+    if config.hyper and expand(hyper=dict(config.hyper)) == [config]:
+        return run, " --hyper " + " ".join(f"{name}={value}" for name, value in config.hyper) + inputs
+    if config.method in GRIDS and config in paper.sweep(
+        experiment, config.column, config.method, seeds=seed, epochs_scale=scale
+    ):
+        return f"sweep {experiment} --column {column} --method {config.method}", ""
     return None
 
 
@@ -160,6 +173,8 @@ def _words(config: RunConfig, name: str, of: str) -> str:
             return f"learning rate falls at epoch {' and '.join(map(str, value))}" if value else "learning rate never falls"
         case "lr":
             return f"learning rate {value:g}"
+        case "inputs":
+            return f"{value} inputs"
         case "scenario":
             return str(value)
         case _:

@@ -33,9 +33,9 @@ def serve(store: Path, page: Path, port: int = 0, *, say: Callable[[str], None] 
         server.watcher = watcher
         watcher.look()
         Thread(target=server.serve_forever, daemon=True).start()
-        say(f"{page} is kept current at http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")
         try:
             with suppress(KeyboardInterrupt):
+                say(f"{page} is kept current at http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")
                 while True:
                     time.sleep(max(EVERY, REST * watcher.cost))
                     watcher.look()
