@@ -14,7 +14,7 @@ from swr.bench.report.tables import tables
 @pytest.fixture
 def results(tmp_path, monkeypatch):
     hostile_method(monkeypatch)
-    make(tmp_path / "s", runs=60, epochs=4, hostile=True)
+    make(tmp_path / "s", runs=60, epochs=20, hostile=True)
     return load(tmp_path / "s")
 
 
@@ -26,7 +26,8 @@ def test_every_cell_stands_there_with_its_time_and_its_command(results):
     for cell in cells:
         assert str(cell) in text
         assert "\n" in (cell.command or "\n") or f"| `{cell.command}` |" in text
-    assert len(re.findall(r"^\| .* \| \d+ x .+ \| `?.*`? \|$", text, flags=re.M)) == len(cells)
+    rows = len(re.findall(r"^\| .* \| \d+ x .+ \| `?.*`? \|$", text, flags=re.M))
+    assert len({cell.runs for cell in cells}) <= rows < len(cells), "those of the medians are those of the final accuracy"
     assert not re.search(r"(?<!\\)[<>]", re.sub("`.*?`", "", text)), "a name is shown, not run"
     assert SCRIPT not in text
     assert "![" not in text

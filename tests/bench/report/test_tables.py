@@ -203,6 +203,16 @@ def test_what_is_measured_besides_has_a_table():
     assert {(cell.mean, cell.best, cell.p) for cell in cells(measured).values()} == {(2.0, False, None)}
 
 
+def test_one_bad_epoch_at_the_end_does_not_decide_the_median():
+    found = records("generalization", lambda c: 0.1, columns=["mnist-mlp"], seeds=1, methods=["vanilla", "swr"])
+    epochs = {r.id: [replace(r.last, epoch=n, test_accuracy=0.7 if n <= 180 else 0.8) for n in range(1, 200)] for r in found}
+    final, median = tables(found, {run: [*known, found[0].last] for run, known in epochs.items()})
+    assert {cell.mean for cell in cells(final).values()} == {0.1}
+    assert median.title == "generalization, median test accuracy of the last tenth of the epochs"
+    assert {cell.mean for cell in cells(median).values()} == {0.8}
+    assert not any(cell.published for cell in cells(median).values())
+
+
 def test_accuracy_before_the_last_stage_is_found_in_the_epochs():
     found = records("proportionality", seeds=1) + records("warm-start", columns=["mnist-mlp"], seeds=1)
     epochs = {r.id: [replace(r.last, epoch=101, measures={"test_accuracy_at_start": 0.25}), r.last] for r in found}

@@ -1,6 +1,7 @@
 """A cell of a table: one number over several seeds, and all that is known of it."""
 
 import math
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +12,7 @@ from swr.bench.report import notes, protocol
 from swr.bench.report.statistics import paired, summary
 from swr.bench.store import Record
 from swr.bench.tables import Published
+from swr.bench.training import Epoch
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,15 @@ def build(row: Sequence[Record], column: str, quantity: Quantity, expected: int,
         runs=tuple(record.id for record in records),
         seconds=_seconds([record for record in records if record.status == "done"]),
     )
+
+
+def median(epochs: Sequence[Epoch]) -> float | None:
+    """Of the test accuracy over the last tenth of the epochs, of at least one.
+
+    >>> median([])
+    """
+    last = [epoch.test_accuracy for epoch in epochs[-math.ceil(len(epochs) / 10) :]] if epochs else []
+    return statistics.median(last) if last else None
 
 
 def with_best(cells: list[Cell], competing: list[bool], *, lower: bool = False) -> list[Cell]:

@@ -49,20 +49,29 @@ def render(results: Results, figures: str | None = None) -> str:
     made, drawn = tables(results.records, results.epochs), charts(results) if figures is not None else []
     names = dict.fromkeys([*(table.experiment for table in made), *(chart.experiment for chart in drawn)])
     parts = []
+    told: set[tuple[str, ...]] = set()
     for name in names:
         parts.append(f"## {formats.plain(title(name))}\n")
         parts += [f"{formats.plain(EXPERIMENTS[name].about)}.\n"] if name in EXPERIMENTS else []
         for table in made:
             if table.experiment == name:
-                parts += [formats.markdown(table), "\n".join(_cells(table)) + "\n"]
+                parts.append(formats.markdown(table))
+                parts += [f"{rows}\n"] if (rows := "\n".join(_cells(table, told))) else []
         for chart in drawn:
             if chart.experiment == name:
                 parts.append(f"![{formats.plain(chart.title)}]({figures}/{chart.id}.png)\n\n*{formats.plain(chart.caption)}*\n")
     return "\n".join(parts)
 
 
-def _cells(table: Table) -> Iterator[str]:
-    """A row for every cell that was run: how long, and what makes it again."""
+def _cells(table: Table, told: set[tuple[str, ...]]) -> Iterator[str]:
+    """A row for every cell that was run: how long, and what makes it again; nothing if all of them were told before.
+
+    told: the runs of the cells so far.
+    """
+    done = {cell.runs for row in table.rows for cell in row.cells if cell.done}
+    if done <= told:
+        return
+    told |= done
     yield "| cell | time of one core | command |"
     yield "| :-- | --: | :-- |"
     for row in table.rows:

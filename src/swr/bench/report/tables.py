@@ -24,6 +24,8 @@ __all__ = ["Cell", "Row", "Table", "tables"]
 START = "test_accuracy_at_start"
 """measured once a stage, before its first step; what experiments that go on with the same data are about"""
 
+MEDIAN = "median test accuracy of the last tenth of the epochs"
+
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -83,7 +85,9 @@ def _tables(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) ->
     for quantity in _measures(preset, epochs):
         title = _title(f"{first.experiment}, {quantity.name}", label)
         body = _body(rows, [quantity], vanilla)
-        yield Table(first.experiment, title, label, quantity.name, *body, (notes.SPREAD, notes.INTERVAL))
+        spread = (notes.SPREAD, notes.INTERVAL)
+        below = (notes.MEDIAN, *spread, notes.BEST, notes.TEST) if quantity.name == MEDIAN else spread
+        yield Table(first.experiment, title, label, quantity.name, *body, below)
     for group in _by(sorted(others, key=_place), lambda record: (record.config.line, _keys(record))).values():
         what = "sweep" if first.validation else "other hyper-parameters"
         title = _title(f"{first.experiment}, {group[0].config.title}, {what}", label)
@@ -94,7 +98,10 @@ def _tables(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) ->
 
 
 def _measures(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) -> Iterator[Quantity]:
-    """What the experiment measured besides accuracy, as it was when it was measured last."""
+    """The accuracy without the luck of the last epoch; and what else was measured, as it was when it was measured last."""
+    long = any(len(epochs.get(record.id, ())) >= 20 for record in records)
+    if long and cells.judged_by(records[0].config.scenario) == [TEST]:
+        yield Quantity(MEDIAN, lambda record: cells.median(epochs.get(record.id, ())))
     last = {record.id: dict(record.last.measures) if record.last else {} for record in records}
     for run, found in last.items():
         for epoch in epochs.get(run, ()):
