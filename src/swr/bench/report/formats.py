@@ -110,7 +110,8 @@ def caption(table: Table) -> str:
     """What a table shows, in a line."""
     count = seeds(table)
     over = f" over {count} seed{'' if count == 1 else 's'}" if count else " over the seeds"
-    return f"{table.title}: {table.measure}, mean ± standard deviation{over}"
+    what = "" if table.measure in table.title else f"{table.measure}, "
+    return f"{table.title}: {what}mean ± standard deviation{over}"
 
 
 def seeds(table: Table) -> int | None:

@@ -1,0 +1,81 @@
+"""The results that come with the project: the page about them says what they say, and every number of it can be made again."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import tyro
+
+from swr.bench import exchange, options, paper
+from swr.bench.commands import _hyper
+from swr.bench.report import summary
+from swr.bench.report.results import load
+from swr.bench.report.tables import tables
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/results.md"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """What `swr import results` makes of the files."""
+    store = tmp_path_factory.mktemp("published") / "swr.sqlite"
+    merged = exchange.merge(ROOT / "results", store)
+    assert (merged.foreign, merged.kept) == (0, 0)
+    return load(store)
+
+
+@pytest.fixture(scope="module")
+def cells(results):
+    return [cell for table in tables(results.records, results.epochs) for row in table.rows for cell in row.cells if cell.runs]
+
+
+def test_every_run_is_finished_and_tells_where_it_comes_from(results):
+    assert {record.status for record in results.records} == {"done"}
+    for record in results.records:
+        assert len(results.epochs[record.id]) == record.config.total
+        assert re.fullmatch("[0-9a-f]{40}", record.provenance.commit), "of a tree without changes"
+        assert record.seconds > 0
+
+
+def test_the_report_writes_the_page(results, tmp_path):
+    (tmp_path / "docs").mkdir()
+    copy = tmp_path / "docs/results.md"
+    copy.write_text(PAGE.read_text())
+    summary.write(results, copy, "figures")
+    assert copy.read_text() == PAGE.read_text(), "swr report --png docs/figures --markdown docs/results.md"
+
+
+def test_every_number_of_the_account_stands_in_the_report():
+    before, _, rest = PAGE.read_text().partition(summary.BEGIN)
+    report, _, after = rest.partition(summary.END)
+    account = before + after
+    claimed = re.findall(r"(?<![\d.])0?\.\d{3,}", account)
+    assert len(claimed) > 20
+    for number in claimed:
+        assert re.search(rf"(?<![\d.])0?{re.escape(number.removeprefix('0'))}(?!\d)", report), f"{number} is in no table"
+
+
+def test_every_chart_is_there_and_none_is_left_over():
+    shown = re.findall(r"\(figures/(.+?\.png)\)", PAGE.read_text())
+    assert sorted(path.name for path in (ROOT / "docs/figures").iterdir()) == sorted(shown)
+
+
+def test_the_command_beside_a_cell_makes_it_and_nothing_else(cells):
+    text = PAGE.read_text()
+    assert len(cells) > 30
+    for cell in cells:
+        assert f"| `{cell.command}` |" in text
+        match tyro.cli(options.Explained, args=shlex.split(cell.command)[1:], config=(tyro.conf.OmitSubcommandPrefixes,)):
+            case options.Run(experiment, columns, methods, seeds, scale, hyper, inputs):
+                made = paper.expand(
+                    experiment,
+                    columns=columns,
+                    methods=methods,
+                    seeds=seeds,
+                    epochs_scale=scale,
+                    hyper=_hyper(hyper),
+                    inputs=inputs,
+                )
+        assert {config.identity for config in made} == set(cell.runs)
