@@ -56,3 +56,7 @@ def test_a_file_without_marks_is_not_touched(results, tmp_path):
     with pytest.raises(summary.MarksError, match="does not say where the report goes: add the lines"):
         summary.write(results, path)
     assert path.read_text() == "years of work"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(summary.MarksError, match="is no text: name another file"):
+        summary.write(results, path)
+    assert path.read_bytes() == b"\xff\xfe"

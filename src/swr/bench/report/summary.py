@@ -31,7 +31,10 @@ def write(results: Results, path: Path, figures: str | None = None) -> None:
     """
     text = f"{BEGIN}\n\n{render(results, figures)}\n{END}"
     if path.exists():
-        before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+        try:
+            before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+        except UnicodeDecodeError as error:
+            raise MarksError(f"{path} is there and is no text: name another file") from error
         _, end, after = rest.partition(END)
         if not (begin and end):
             raise MarksError(f"{path} is there and does not say where the report goes: add the lines {BEGIN} and {END} to it")
