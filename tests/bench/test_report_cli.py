@@ -154,6 +154,9 @@ def test_an_older_store_is_reported_on(swr, folder):
         ("report -o swr.sqlite", "the page swr.sqlite would replace the store"),
         ("report -o nowhere/x.html", "the folder nowhere of the page x.html does not exist"),
         ("report -o .", "is a folder: name a file for the page"),
+        ("report --markdown nowhere/x.md", "the folder nowhere of the Markdown x.md does not exist"),
+        ("report --markdown .", "is a folder: name a file for the Markdown"),
+        ("report --markdown note.txt", "does not say where the report goes"),
         ("report --port 70000", "--port must be from 0 to 65535, found 70000"),
         ("report --watch --store note.txt", "is not a store (not an SQLite file)"),
         ("import nowhere", "there is nothing at nowhere"),
@@ -167,6 +170,7 @@ def test_wrong_usage_is_one_sentence_and_code_2(swr, folder, line, sentence):
     code, out, err = swr(line)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert sentence in err
+    assert not (folder / "swr.html").exists()
 
 
 def test_watching_serves_the_page_of_a_store_that_is_there_or_will_be(swr, folder, monkeypatch):

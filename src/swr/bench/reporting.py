@@ -29,6 +29,8 @@ def report(command: options.Report) -> int:
     from swr.bench.report import page as pages
 
     try:
+        if command.markdown is not None:
+            summary.around(command.markdown)  # one that has no place for the report is refused before anything is written
         pages.write(results, page)
         print(f"{page}: {plural(len(results.records), 'run')}, {page.stat().st_size / 1e6:.1f} MB")
         wanted: tuple[tuple[Literal["png", "svg", "pdf"], Path | None], ...]
@@ -107,9 +109,12 @@ def _watch(command: options.Report, page: Path) -> int:
 def _check(command: options.Report, page: Path) -> None:
     if page.resolve() == command.store.resolve():
         raise OptionError(f"the page {page} would replace the store: name another one with --output")
-    if page.is_dir():
-        raise OptionError(f"{page} is a folder: name a file for the page, such as {page / 'report.html'}")
-    if not page.parent.exists():
-        raise OptionError(f"the folder {page.parent} of the page {page.name} does not exist: create it first")
+    for path, what, example in ((page, "page", "report.html"), (command.markdown, "Markdown", "results.md")):
+        if path is None:
+            continue
+        if path.is_dir():
+            raise OptionError(f"{path} is a folder: name a file for the {what}, such as {path / example}")
+        if not path.parent.exists():
+            raise OptionError(f"the folder {path.parent} of the {what} {path.name} does not exist: create it first")
     if not 0 <= command.port <= 65535:
         raise OptionError(f"--port must be from 0 to 65535, found {command.port}.")

@@ -16,8 +16,8 @@ INTERVAL = "Intervals: 95 % confidence for the mean, by Student's distribution."
 BEST = "Bold: the largest mean of a column among the cells that are complete, reference lines aside."
 LEAST = BEST.replace("largest", "smallest")
 MEDIAN = (
-    "Of each run, the median over its last tenth of epochs: at a constant learning rate Adam has a bad epoch now and then, "
-    "and one at the very end decides the final accuracy."
+    "Of each run, the median over its last tenth of epochs: Adam has a bad epoch now and then, above all while the learning "
+    "rate is large, and one at the very end decides the final accuracy."
 )
 ENDS = "The tenths are the first and the last tenth of the tasks: what falls between them was lost, what stays was kept."
 TEST = "p: two-sided paired t-test against vanilla over the seeds that both have, not corrected for the number of comparisons."

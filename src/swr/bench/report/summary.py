@@ -29,18 +29,22 @@ def write(results: Results, path: Path, figures: str | None = None) -> None:
 
     figures: the folder of the charts as PNG, seen from the file; None leaves them out.
     """
-    text = f"{BEGIN}\n\n{render(results, figures)}\n{END}"
-    if path.exists():
-        try:
-            before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-        except UnicodeDecodeError as error:
-            raise MarksError(f"{path} is there and is no text: name another file") from error
-        _, end, after = rest.partition(END)
-        if not (begin and end):
-            raise MarksError(f"{path} is there and does not say where the report goes: add the lines {BEGIN} and {END} to it")
-        save(before + text + after, path)
-    else:
-        save(text + "\n", path)
+    before, after = around(path)
+    save(f"{before}{BEGIN}\n\n{render(results, figures)}\n{END}{after}", path)
+
+
+def around(path: Path) -> tuple[str, str]:
+    """What stands before and behind the marks of a file; of one that is not there, what makes a whole file of the report."""
+    if not path.exists():
+        return "", "\n"
+    try:
+        before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    except UnicodeDecodeError as error:
+        raise MarksError(f"{path} is there and is no text: name another file") from error
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise MarksError(f"{path} is there and does not say where the report goes: add the lines {BEGIN} and {END} to it")
+    return before, after
 
 
 def render(results: Results, figures: str | None = None) -> str:
