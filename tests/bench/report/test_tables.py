@@ -213,6 +213,24 @@ def test_one_bad_epoch_at_the_end_does_not_decide_the_median():
     assert not any(cell.published for cell in cells(median).values())
 
 
+def test_what_is_lost_when_the_chunk_changes_has_a_table():
+    found = records("continual-limited", columns=["mnist-mlp"], seeds=2, methods=["vanilla", "swr"])
+    found += records("continual-full", columns=["mnist-mlp"], seeds=1, methods=["vanilla"])
+    paths = {
+        "vanilla": [(0, 0.5), (0, 0.6), (1, 0.4), (1, 0.6), (2, 0.5)],  # -0.2 and -0.1
+        "swr": [(0, 0.5), (0, 0.6), (1, 0.5), (1, 0.6), (2, 0.6)],  # -0.1 and 0
+    }
+    epochs = {r.id: [replace(r.last, stage=k, test_accuracy=a) for k, a in paths[r.config.method]] for r in found}
+    titles = [table.title for table in tables(found, epochs)]
+    title = "continual-limited, change of the test accuracy when the chunk changes"
+    assert titles == ["continual-full", "continual-limited", title]
+    change = tables(found, epochs)[-1]
+    assert {name: round(cell.mean, 12) for (name, _), cell in cells(change).items()} == {"vanilla": -0.15, "swr": -0.05}
+    assert {name: cell.best for (name, _), cell in cells(change).items()} == {"vanilla": False, "swr": True}
+    assert change.notes[0].startswith("Of each run, the test accuracy after the first epoch on a chunk minus")
+    assert [table.title for table in tables(found)] == titles[:2], "without the epochs nothing is known of it"
+
+
 def test_accuracy_before_the_last_stage_is_found_in_the_epochs():
     found = records("proportionality", seeds=1) + records("warm-start", columns=["mnist-mlp"], seeds=1)
     epochs = {r.id: [replace(r.last, epoch=101, measures={"test_accuracy_at_start": 0.25}), r.last] for r in found}

@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 from swr.bench import paper, streams
 from swr.bench.config import RunConfig
@@ -136,6 +137,15 @@ def median(epochs: Sequence[Epoch]) -> float | None:
     """
     last = [epoch.test_accuracy for epoch in epochs[-math.ceil(len(epochs) / 10) :]] if epochs else []
     return statistics.median(last) if last else None
+
+
+def change(epochs: Sequence[Epoch]) -> float | None:
+    """Of the test accuracy from the last epoch of a stage to the first of the next, mean over the changes.
+
+    >>> change([])
+    """
+    found = [new.test_accuracy - old.test_accuracy for old, new in pairwise(epochs) if new.stage != old.stage]
+    return statistics.mean(found) if found else None
 
 
 def with_best(cells: list[Cell], competing: list[bool], *, lower: bool = False) -> list[Cell]:

@@ -19,6 +19,10 @@ MEDIAN = (
     "Of each run, the median over its last tenth of epochs: Adam has a bad epoch now and then, above all while the learning "
     "rate is large, and one at the very end decides the final accuracy."
 )
+CHANGE = (
+    "Of each run, the test accuracy after the first epoch on a chunk minus that after the last epoch on the chunk before, "
+    "mean over the changes: what is below zero was lost, for a while at least."
+)
 ENDS = "The tenths are the first and the last tenth of the tasks: what falls between them was lost, what stays was kept."
 TEST = "p: two-sided paired t-test against vanilla over the seeds that both have, not corrected for the number of comparisons."
 

@@ -25,6 +25,9 @@ START = "test_accuracy_at_start"
 """measured once a stage, before its first step; what experiments that go on with the same data are about"""
 
 MEDIAN = "median test accuracy of the last tenth of the epochs"
+CHANGE = "change of the test accuracy when the chunk changes"
+EXPLAINED = {MEDIAN: notes.MEDIAN, CHANGE: notes.CHANGE}
+"""computed from all epochs of a run, and compared as accuracies are"""
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -86,7 +89,8 @@ def _tables(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) ->
         title = _title(f"{first.experiment}, {quantity.name}", label)
         body = _body(rows, [quantity], vanilla)
         spread = (notes.SPREAD, notes.INTERVAL)
-        below = (notes.MEDIAN, *spread, notes.BEST, notes.TEST) if quantity.name == MEDIAN else spread
+        explained = EXPLAINED.get(quantity.name)
+        below = (explained, *spread, notes.BEST, notes.TEST) if explained else spread
         yield Table(first.experiment, title, label, quantity.name, *body, below)
     for group in _by(sorted(others, key=_place), lambda record: (record.config.line, _keys(record))).values():
         what = "sweep" if first.validation else "other hyper-parameters"
@@ -98,10 +102,12 @@ def _tables(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) ->
 
 
 def _measures(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) -> Iterator[Quantity]:
-    """The accuracy without the luck of the last epoch; and what else was measured, as it was when it was measured last."""
+    """Accuracy without the luck of the last epoch; its change with the chunk; and what else was measured, as it was last."""
     long = any(len(epochs.get(record.id, ())) >= 20 for record in records)
     if long and cells.judged_by(records[0].config.scenario) == [TEST]:
         yield Quantity(MEDIAN, lambda record: cells.median(epochs.get(record.id, ())))
+    if epochs and records and records[0].config.scenario == "continual-limited":
+        yield Quantity(CHANGE, lambda record: cells.change(epochs.get(record.id, ())))
     last = {record.id: dict(record.last.measures) if record.last else {} for record in records}
     for run, found in last.items():
         for epoch in epochs.get(run, ()):
