@@ -1,5 +1,7 @@
 """`swr methods`, the page that is made of the same cards, and methods from a user's own file."""
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from swr import methods
 from swr.bench.cli import main
 from swr.bench.config import RunConfig
+from swr.bench.report import protocol
 from swr.errors import OptionError
 from swr.methods import cards
 
@@ -82,6 +85,7 @@ def own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "ownmethods.py").write_text(OWN)
+    (tmp_path / "untold.py").write_text(OWN)
 
 
 def test_a_method_of_ones_own_is_found_by_module_and_class(own, swr):
@@ -107,3 +111,20 @@ def test_a_method_of_ones_own_is_found_by_module_and_class(own, swr):
 def test_what_is_no_method_is_refused(own, name, message):
     with pytest.raises(OptionError, match=message):
         methods.find(name)
+
+
+def test_no_run_of_what_is_no_method_is_begun(own, swr):
+    code, out, err = swr("run generalization --columns digits-mlp --methods ownmethods:Other --seeds 1 --dry-run")
+    assert (code, out) == (2, "")
+    assert "ownmethods has no method 'Other'" in err
+
+
+def test_what_a_file_of_results_names_is_not_imported(own):
+    config = RunConfig("generalization", "mnist-mlp", "untold:Nothing", epochs=(20,))
+    assert protocol.label(config) == "20 of 200 epochs"
+    assert protocol.command(config, [0]) == (
+        "swr run generalization --columns mnist-mlp --methods untold:Nothing --seeds 1 --epochs-scale 0.1"
+    )
+    other = replace(config, hyper=(("scale", 0.5),))
+    assert str(protocol.command(other, [0])).endswith("--hyper scale=0.5")
+    assert "untold" not in sys.modules

@@ -70,8 +70,7 @@ def test_every_chart_is_there_and_none_is_left_over():
     assert sorted(path.name for path in (ROOT / "docs/figures").iterdir()) == sorted(shown)
 
 
-def test_the_command_beside_a_cell_makes_it_and_nothing_else(cells, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT)  # some methods are of its examples, and found where the command is run
+def test_the_command_beside_a_cell_makes_it_and_nothing_else(cells):
     text = PAGE.read_text()
     assert len(cells) > 30
     for cell in cells:

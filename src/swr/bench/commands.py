@@ -80,6 +80,8 @@ def run(command: options.Run, again: str) -> int:
         hyper=_hyper(command.hyper),
         inputs=command.inputs,
     )
+    for config in configs:  # a method of one's own is imported now, and refused before anything runs
+        methods.check_options(config.method, dict(config.hyper))
     device = _device(command.device)
     if command.dry_run:
         return dry_run(command.experiment, configs, command.store, command.workers, command.data, device)

@@ -124,6 +124,7 @@ def expand(
     experiment: one of :func:`experiments`.
     columns: names of columns; by default those of the paper's table or figure (``quickstart``: digits).
     methods: names of methods, or ``cold`` for the reference from scratch; by default those of the paper, references included.
+        A ``MODULE:CLASS`` is not imported here, since a report asks for the runs that a file of results names.
     seeds: how many, 0 … n-1, or which; by default 5, for VGG-16 3.
     epochs_scale: multiplies every number of epochs, at least 1 is left; of a stream of one pass a task, the number of tasks.
     hyper: hyper-parameters of the one method that is named, in place of the paper's best.
@@ -199,7 +200,7 @@ def settings(experiment: str, column: str, method: str) -> list[Hyper]:
 
 def best(experiment: str, column: str, method: str) -> Hyper:
     """The paper's best hyper-parameters; where it has none, those of the nearest table, else a moderate value."""
-    registry.find(method)
+    registry.describe(method)
     name = "swr" if method == "swr-reinit" else method
     for table in (experiment, *_NEAREST.get(experiment, ())):
         found = HYPER.get(table, {}).get(column, {}).get(name)
@@ -276,7 +277,7 @@ def _check_line(line: str, experiment: str) -> None:
     if line not in known:
         if ":" not in line:
             raise UnknownName("method", line, known, ", and MODULE:CLASS for one of your own")
-        registry.find(line)
+        registry.describe(line)
     if line == COLD and protocol(experiment).scenario == "single":
         raise OptionError(f"{experiment} has one stage only, so that cold is the same as vanilla: leave it out.")
     if line == COLD and experiment in STREAMS:
@@ -286,7 +287,9 @@ def _check_line(line: str, experiment: str) -> None:
 def _check_hyper(hyper: Hyper, lines: Sequence[str]) -> None:
     if len(lines) != 1:
         raise OptionError(f"hyper-parameters belong to one method, and {len(lines)} would run: name it with --methods.")
-    registry.check_options("vanilla" if lines[0] == COLD else lines[0], hyper)
+    method = "vanilla" if lines[0] == COLD else lines[0]
+    if method in registry.names():
+        registry.check_options(method, hyper)
 
 
 def _seeds(seeds: int | Sequence[int] | None, default: int) -> list[int]:
