@@ -5,6 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+import swr
+
 
 def mlp() -> nn.Sequential:
     return nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
@@ -42,8 +44,14 @@ def make(build: Callable[[], nn.Module], seed: int = 0, dtype: torch.dtype = tor
     return build().to(dtype)
 
 
+def confirmed(rescaler: swr.SoftWeightRescaling) -> swr.SoftWeightRescaling:
+    """The anchors are meant to stay, although the weights are written to before the first step: growth is imitated."""
+    rescaler.load_state_dict(rescaler.state_dict())
+    return rescaler
+
+
 def train(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int, after: Callable[[], object] | None = None) -> None:
-    """Cross-entropy on batches drawn from the global generator; `after` runs behind every step."""
+    """Cross-entropy on batches drawn from the global generator; `after` runs after every step."""
     for _ in range(steps):
         x = inputs_of(model)
         labels = torch.randint(4, (len(x),))

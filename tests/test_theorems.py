@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 import swr
-from nets import inputs_of, make, mlp
+from nets import confirmed, inputs_of, make, mlp
 from swr.norms import frobenius_norms
 
 
@@ -48,7 +48,7 @@ def test_the_imbalance_of_two_layers_never_grows_under_a_rescale(w0, v0, w, v, c
     with torch.no_grad():
         first.fill_(w0)
         second.fill_(v0)
-        rescaler = swr.SoftWeightRescaling(model, coefficient=coefficient, plan=plan)
+        rescaler = confirmed(swr.SoftWeightRescaling(model, coefficient=coefficient, plan=plan))
         first.fill_(w)
         second.fill_(v)
     rescaler.step()

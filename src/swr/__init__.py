@@ -4,7 +4,17 @@ from swr._version import __version__
 from swr.algebra.chain import chain
 from swr.algebra.plan import ScalePlan, analyze
 from swr.algebra.rules import rule
-from swr.errors import AttachError, AttachWarning, InputsError, ModelError, OptionError, PlanError, StateError, SWRError
+from swr.errors import (
+    AttachError,
+    AttachWarning,
+    InputsError,
+    ModelError,
+    ModelWarning,
+    OptionError,
+    PlanError,
+    StateError,
+    SWRError,
+)
 from swr.rescaling import SoftWeightRescaling, rescale
 
 __all__ = [
@@ -12,6 +22,7 @@ __all__ = [
     "AttachWarning",
     "InputsError",
     "ModelError",
+    "ModelWarning",
     "OptionError",
     "PlanError",
     "SWRError",

@@ -29,5 +29,9 @@ class AttachWarning(UserWarning):
     """A method was attached to an optimizer that is no longer the one that steps."""
 
 
+class ModelWarning(UserWarning):
+    """The model is not what a method was built for, or leaves it little to do."""
+
+
 class StateError(SWRError):
     """A state dict does not belong to this object."""

@@ -23,7 +23,7 @@ Around = Callable[[Optimizer], None]
 """What is called with the optimizer, before or after its step."""
 
 _MARK = "swr_attached"  # in optimizer.defaults, which copies keep
-_HANDLES = "_swr_handles"  # an attribute, which copies lose: how many are active
+_HANDLES = "_swr_handles"  # an attribute, which copies lose: the active handles
 _watching = False
 
 
@@ -32,18 +32,25 @@ class Handle:
 
     A copy of a handle, or one from another process, is not attached to anything.
 
-    before, after: called around every step; None costs nothing.
+    Args:
+        optimizer: the optimizer.
+        before: called before every step; None costs nothing.
+        after: called after every step; None costs nothing.
+        owner: what is attached, for whoever asks with :func:`handles_of`.
     """
 
-    def __init__(self, optimizer: Optimizer, before: Around | None = None, after: Around | None = None) -> None:
+    def __init__(
+        self, optimizer: Optimizer, before: Around | None = None, after: Around | None = None, *, owner: object = None
+    ) -> None:
         self._optimizer: Callable[[], Optimizer | None] = weakref.ref(optimizer)
+        self.owner = owner
         self._hooks = []
         if before is not None:
             self._hooks.append(optimizer.register_step_pre_hook(torch.compiler.disable(_behind_backward(before))))
         if after is not None:
             self._hooks.append(optimizer.register_step_post_hook(torch.compiler.disable(lambda opt, args, kwargs: after(opt))))
         self._active = True
-        vars(optimizer)[_HANDLES] = vars(optimizer).get(_HANDLES, 0) + 1
+        vars(optimizer).setdefault(_HANDLES, []).append(self)
         optimizer.defaults[_MARK] = True
         _watch()
 
@@ -63,7 +70,7 @@ class Handle:
         if self._active and optimizer is not None:
             for hook in self._hooks:
                 hook.remove()
-            vars(optimizer)[_HANDLES] -= 1
+            vars(optimizer)[_HANDLES].remove(self)
             if not vars(optimizer)[_HANDLES]:
                 del vars(optimizer)[_HANDLES], optimizer.defaults[_MARK]
         self._active = False
@@ -94,7 +101,7 @@ def _behind_backward(before: Around) -> Callable[..., Any]:
 
 def _detached() -> Handle:
     handle = Handle.__new__(Handle)
-    handle._optimizer, handle._hooks, handle._active = _nothing, [], False
+    handle._optimizer, handle._hooks, handle._active, handle.owner = _nothing, [], False, None
     _watch()
     return handle
 
@@ -121,6 +128,11 @@ def _look(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
             AttachWarning,
             stacklevel=4,
         )
+
+
+def handles_of(optimizer: Optimizer) -> list[Handle]:
+    """The active attachments of an optimizer."""
+    return list(vars(optimizer).get(_HANDLES, ()))
 
 
 def unwrapped(optimizer: Any) -> Optimizer:

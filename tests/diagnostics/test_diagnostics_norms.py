@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 import swr
-from nets import cnn_bn, inputs_of, make, mlp
+from nets import cnn_bn, confirmed, inputs_of, make, mlp
 from swr.diagnostics import (
     anchors_of,
     balance,
@@ -99,7 +99,7 @@ def test_a_rescale_never_lets_the_balance_grow(start, now, coefficient):
     model = nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)).double()
     for weight, value in zip(model.parameters(), start, strict=True):
         weight.data.fill_(value)
-    rescaler = swr.SoftWeightRescaling(model, coefficient=coefficient, plan=swr.chain(model))
+    rescaler = confirmed(swr.SoftWeightRescaling(model, coefficient=coefficient, plan=swr.chain(model)))
     for weight, value in zip(model.parameters(), now, strict=True):
         weight.data.fill_(value)
     (before,) = balance(layer_norms(model), anchors_of(rescaler)).values()

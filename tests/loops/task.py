@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import swr
-from nets import make, mlp
+from nets import confirmed, make, mlp
 
 STEPS, STOP, BATCH = 8, 5, 8
 LR, COEFFICIENT = 0.05, 0.05
@@ -45,7 +45,7 @@ def network() -> nn.Module:
 
 def rescaler_of(model: nn.Module, **options: Any) -> swr.SoftWeightRescaling:
     """Built on the plain model; its weights are then grown, so that there is something to pull."""
-    rescaler = swr.SoftWeightRescaling(model, batch(0)[0], coefficient=COEFFICIENT, **options)
+    rescaler = confirmed(swr.SoftWeightRescaling(model, batch(0)[0], coefficient=COEFFICIENT, **options))
     with torch.no_grad():
         for p in model.parameters():
             p.mul_(1.5)

@@ -1,4 +1,4 @@
-"""Find a model's parameters and buffers by name, and write scale factors into them in place."""
+"""Multiply named parameters and buffers of a model by their factors, once."""
 
 from __future__ import annotations
 
@@ -7,100 +7,25 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from swr.norms import Norms
-from swr.sharding import as_sharded, local
-
-
-class Scaled:
-    """The tensors of a model that a rescale touches, grouped by device and precision so that one call serves each.
-
-    Parameters keep their identity for life; buffers are looked up each time, since moving a model replaces them. Of
-    sharded parameters, each rank multiplies its own part.
-
-    names: the tensors' names, group by group.
-    dtype: their precision where it is one and the same, on one device.
-    """
-
-    def __init__(self, model: nn.Module, names: Sequence[str]) -> None:
-        parameters, buffers = dict(model.named_parameters()), dict(model.named_buffers())
-        groups: dict[tuple[torch.device, torch.dtype], list[str]] = {}
-        for name in names:
-            tensor = parameters[name] if name in parameters else buffers[name]
-            groups.setdefault((tensor.device, tensor.dtype), []).append(name)
-        self.names = tuple(name for group in groups.values() for name in group)
-        self.dtype = next(iter(groups))[1] if len(groups) == 1 else None
-        self._parameters = [parameters.get(name) for name in self.names]
-        self._sharded = [(i, p) for i, p in enumerate(self._parameters) if p is not None and as_sharded(p) is not None]
-        self._buffers = [
-            (i, model.get_submodule(name.rpartition(".")[0])._buffers, name.rpartition(".")[2])
-            for i, name in enumerate(self.names)
-            if name not in parameters
-        ]
-        # Factors are written into one vector per group; its elements are views made once.
-        self._factors = [torch.ones(len(group), device=d, dtype=t) for (d, t), group in groups.items()]
-        self._views = [view for vector in self._factors for view in vector.unbind()]
-        self._coarse = any(t.itemsize < 4 for _, t in groups)
-        self._spacing = torch.tensor(
-            [torch.finfo(t).eps for (_, t), group in groups.items() for _ in group], dtype=torch.float64
-        )
-
-    def tensors(self) -> list[Tensor]:
-        """What this rank holds of the tensors, in the order of ``names``."""
-        tensors = self._whole()
-        if self._sharded:
-            tensors = list(tensors)
-            for i, parameter in self._sharded:
-                tensors[i] = local(parameter)
-        return tensors
-
-    def multiply(self, logs: Tensor) -> Tensor:
-        """Multiply each tensor by exp(log), as far as its precision takes it; returns the logs that were not applied.
-
-        Each factor is rounded to the tensor's own precision, so the remainder is known. In 16 bits and below, a factor
-        within the spacing of the tensor's numbers would move some entries by too much and others not at all: it waits,
-        and what a larger one achieved is measured.
-
-        logs: float64, in the order of ``names``.
-        """
-        if self._coarse:
-            return self._multiply_coarse(logs)
-        if len(self._factors) == 1:
-            (rounded,) = self._factors
-            torch.exp(logs, out=rounded)
-            torch._foreach_mul_(self.tensors(), self._views)
-            return logs - rounded.log_()
-        self._round(logs.exp())
-        torch._foreach_mul_(self.tensors(), self._views)
-        return logs - self._applied(logs)
-
-    def _multiply_coarse(self, logs: Tensor) -> Tensor:
-        """The same with 16-bit tensors among them, in two more passes over the memory."""
-        self._round(logs.masked_fill(logs.abs() < self._spacing.to(logs.device), 0.0).exp_())
-        norms = Norms(self._whole())
-        before = norms.here()
-        torch._foreach_mul_(self.tensors(), self._views)
-        before, after = norms.whole(torch.stack([before, norms.here()]))
-        measured = (after / before).log_().to(logs.device)
-        return logs - torch.where(measured.isfinite(), measured, self._applied(logs))
-
-    def _whole(self) -> list[Tensor]:
-        tensors = self._parameters
-        for i, owner, key in self._buffers:
-            tensors[i] = owner[key]  # type: ignore[assignment]
-        return tensors  # type: ignore[return-value]
-
-    def _round(self, factors: Tensor) -> None:
-        for vector, part in zip(self._factors, torch.split_with_sizes(factors, [len(v) for v in self._factors]), strict=True):
-            vector.copy_(part)
-
-    def _applied(self, logs: Tensor) -> Tensor:
-        return torch.cat([vector.to(logs) for vector in self._factors]).log_()
+from swr.sharding import local
 
 
 @torch.no_grad()
 def multiply(model: nn.Module, names: Sequence[str], factors: Tensor) -> None:
-    """Multiply each named tensor by its factor, once and for all."""
-    scaled = Scaled(model, names)
-    factor = dict(zip(names, factors.unbind(), strict=True))
-    for name, tensor in zip(scaled.names, scaled.tensors(), strict=True):
-        tensor.mul_(factor[name].to(device=tensor.device, dtype=torch.promote_types(tensor.dtype, torch.float32)))
+    """Multiply each named tensor in place by its factor; of sharded ones, each rank multiplies its own part.
+
+    >>> net = nn.Linear(2, 1, bias=False)
+    >>> net.weight.data = torch.ones(1, 2)
+    >>> multiply(net, ["weight"], torch.tensor([3.0]))
+    >>> net.weight.tolist()
+    [[3.0, 3.0]]
+
+    Args:
+        model: the model that has the tensors.
+        names: of parameters and buffers.
+        factors: one per name.
+    """
+    tensors: dict[str, Tensor] = {**dict(model.named_buffers()), **dict(model.named_parameters())}
+    for name, factor in zip(names, factors.unbind(), strict=True):
+        tensor = local(tensors[name])
+        tensor.mul_(factor.to(device=tensor.device, dtype=torch.promote_types(tensor.dtype, torch.float32)))

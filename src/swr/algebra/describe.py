@@ -47,7 +47,7 @@ def _parameter(plan: ScalePlan, name: str) -> list[str]:
         return ["unused", "1", "the traced computation never reads it"]
     if name in plan.followers:
         return ["follows", _factor(Form.of(name), plan), "only ever added"]
-    kind = plan.solution.kind(name)
+    kind = plan.kinds[name]
     if kind == "free":
         return ["free", "its own scaler", ""]
     why = _reason(plan, name)
@@ -66,7 +66,7 @@ def _factor(form: Form, plan: ScalePlan) -> str:
     """exp(form) as a product of the weights' scalers, e.g. c(fc1.weight)·c(fc2.weight)."""
     row = plan.solution.row(form)
     raw = plan.solution.in_weights(form)
-    terms = [(name, k) for name, k in raw if plan.solution.kind(name) != "held"] if row.any() else []
+    terms = [(name, k) for name, k in raw if plan.kinds[name] != "held"] if row.any() else []
     return (
         "·".join(f"c({n})" if k == 1 else f"c({n})^{k:g}" for n, k in terms[:_LISTED])
         + (f"·… ({len(terms)} weights)" if len(terms) > _LISTED else "")

@@ -22,7 +22,7 @@ from swr.algebra.flow import Flow, follow
 from swr.algebra.forms import ZERO, Equation, Form
 from swr.algebra.graph import trace
 from swr.algebra.rules import lookup
-from swr.algebra.solve import Solution, solve
+from swr.algebra.solve import Kind, Solution, solve
 from swr.algebra.verify import deviation
 from swr.errors import ModelError, OptionError, PlanError
 
@@ -84,20 +84,28 @@ class ScalePlan:
         """The projection, computed once."""
         return solve(self.weights, self.followers, self.equations)
 
+    @property
+    def kinds(self) -> Mapping[str, Kind]:
+        """free, coupled or held, by weight."""
+        return self.solution.kinds
+
+    @cached_property
+    def _rows(self) -> dict[str, Tensor]:
+        """The row of θ = P t of every parameter that is used and every running statistic, computed once."""
+        forms = {name: Form.of(name) for name in (*self.weights, *self.followers)} | dict(self.statistics)
+        return dict(zip(forms, self.solution.rows(list(forms.values())), strict=True))
+
     def matrix(self, names: tuple[str, ...]) -> Tensor:
         """Rows of θ = P t for parameters or running statistics, one column per weight, float64."""
-        forms = [self.statistics[n] if n in self.statistics else Form.of(n) for n in names]
-        return (
-            torch.stack([self.solution.row(form) for form in forms])
-            if forms
-            else torch.zeros(0, len(self.weights), dtype=torch.float64)
-        )
+        if not names:
+            return torch.zeros(0, len(self.weights), dtype=torch.float64)
+        return torch.stack([self._rows[name] for name in names])
 
-    @property
+    @cached_property
     def scaled(self) -> tuple[str, ...]:
         """Every parameter and running statistic that a rescale can touch."""
-        names = (*self.weights, *self.followers, *self.statistics)
-        return tuple(name for name, row in zip(names, self.matrix(names), strict=True) if row.any())
+        moved = torch.stack([*self._rows.values()]).any(1).tolist() if self._rows else []
+        return tuple(name for name, moves in zip(self._rows, moved, strict=True) if moves)
 
     @property
     def output_row(self) -> Tensor:
@@ -183,8 +191,8 @@ class ScalePlan:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise PlanError(f"this is not the text of a plan ({error!r}); write one with plan.to_json().") from error
 
-    def _kind(self, kind: str) -> tuple[str, ...]:
-        return tuple(name for name in self.weights if self.solution.kind(name) == kind)
+    def _kind(self, kind: Kind) -> tuple[str, ...]:
+        return tuple(name for name in self.weights if self.kinds[name] == kind)
 
 
 def analyze(

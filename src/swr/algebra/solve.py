@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from swr.algebra.forms import Equation, Form
+
+Kind = Literal["free", "coupled", "held"]
 
 _TOLERANCE = 1e-9  # of singular values and of matrix entries; forms have small rational coefficients
 
@@ -30,28 +34,39 @@ class Solution:
 
     def in_weights(self, form: Form) -> Form:
         """The same form with every follower expressed through the weights."""
+        alone = next(iter(form.terms)) if len(form) == 1 else None
+        if alone in self.follows and form.terms[alone] == 1:  # most forms are a parameter's own
+            return self.follows[alone]
         return substitute(form, self.follows)
+
+    def rows(self, forms: Sequence[Form]) -> Tensor:
+        """The rows r with form(θ) = r · t, one per form, float64."""
+        index = {name: i for i, name in enumerate(self.weights)}
+        terms = [self.in_weights(form).terms for form in forms]
+        row = torch.repeat_interleave(torch.tensor([len(each) for each in terms]))
+        column = torch.tensor([index[name] for each in terms for name in each], dtype=torch.long)
+        coefficients = torch.zeros(len(forms), len(self.weights), dtype=torch.float64)
+        coefficients[row, column] = torch.tensor([k for each in terms for k in each.values()], dtype=torch.float64)
+        return _snap(coefficients @ self.projection)
 
     def row(self, form: Form) -> Tensor:
         """The row r with form(θ) = r · t."""
-        index = {name: i for i, name in enumerate(self.weights)}
-        coefficients = torch.zeros(len(self.weights), dtype=torch.float64)
-        for name, k in self.in_weights(form):
-            coefficients[index[name]] = k
-        return _snap(coefficients @ self.projection)
+        return self.rows([form])[0]
 
-    def kind(self, weight: str) -> str:
-        """free, coupled or held."""
-        i = self.weights.index(weight)
-        row = self.projection[i]
-        if not row.any():
-            return "held"
-        return "free" if row[i] == 1 and row.count_nonzero() == 1 else "coupled"
+    @cached_property
+    def kinds(self) -> Mapping[str, Kind]:
+        """free, coupled or held, by weight."""
+        filled = self.projection.count_nonzero(1).tolist()
+        alone = (self.projection.diagonal() == 1).tolist()
+        return {
+            name: "held" if n == 0 else "free" if n == 1 and own else "coupled"
+            for name, n, own in zip(self.weights, filled, alone, strict=True)
+        }
 
     def partners(self, weight: str) -> tuple[str, ...]:
         """The other weights on which this one's scaler depends."""
         row = self.projection[self.weights.index(weight)]
-        return tuple(n for n, k in zip(self.weights, row, strict=True) if k != 0 and n != weight)
+        return tuple(n for n, k in zip(self.weights, row.tolist(), strict=True) if k != 0 and n != weight)
 
 
 def solve(weights: Sequence[str], followers: Sequence[str], equations: Sequence[Equation]) -> Solution:

@@ -71,10 +71,9 @@ def norm_limits(rescaler: SoftWeightRescaling, squared_changes: Mapping[str, flo
 
     squared_changes: B by weight, measured so far.
     """
-    free, every = set(rescaler.plan.free), rescaler.every
-    pulls = {name: s for pull in rescaler._ready() for name, s in zip(pull.names, pull._strength.tolist(), strict=True)}
+    free, every, coefficients = set(rescaler.plan.free), rescaler.every, rescaler.coefficients()
     return {
-        name: norm_limit(squared_changes[name], 1 - (1 - pulls[name]) ** (1 / every), anchor, every)
+        name: norm_limit(squared_changes[name], coefficients[name], anchor, every)
         for name, anchor in anchors_of(rescaler).items()
         if name in free and name in squared_changes
     }

@@ -44,8 +44,7 @@ def anchors_of(rescaler: SoftWeightRescaling) -> Norms:
     >>> anchors_of(rescaler) == layer_norms(model)
     True
     """
-    anchors: Norms = rescaler.state_dict()["anchors"]
-    return {name: n for name, n in anchors.items() if _usable(n)}
+    return {name: n for name, n in rescaler.anchors().items() if _usable(n)}
 
 
 def norm_ratios(norms: Mapping[str, float], anchors: Mapping[str, float]) -> dict[str, float]:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from typing import Literal
 
 from swr.algebra.plan import ScalePlan
 from swr.errors import OptionError
 
 
-def coefficients_of(coefficient: float | Mapping[str, float], plan: ScalePlan) -> dict[str, float]:
-    """λ of every weight of the plan."""
+def coefficients_of(
+    coefficient: float | Mapping[str, float], plan: ScalePlan, idle_patterns: Literal["refuse", "allow"] = "refuse"
+) -> dict[str, float]:
+    """λ of every weight of the plan.
+
+    Args:
+        coefficient: one λ, or λ by pattern.
+        plan: of the network.
+        idle_patterns: what to do about a pattern that matches no weight; one may after the model has changed.
+    """
     if not isinstance(coefficient, Mapping):
         return dict.fromkeys(plan.weights, float(coefficient))
     found = {name: next((p for p in coefficient if fnmatchcase(name, p)), None) for name in plan.weights}
@@ -19,7 +28,9 @@ def coefficients_of(coefficient: float | Mapping[str, float], plan: ScalePlan) -
             f"no pattern of coefficient matches the weight {unmatched[0]!r} (patterns: {', '.join(map(repr, coefficient))}); "
             'add one, for example "*".'
         )
-    if idle := [p for p in coefficient if not any(fnmatchcase(name, p) for name in plan.weights)]:
+    if idle_patterns == "refuse" and (
+        idle := [p for p in coefficient if not any(fnmatchcase(name, p) for name in plan.weights)]
+    ):
         raise OptionError(
             f"the pattern {idle[0]!r} of coefficient matches no weight; the weights are {', '.join(plan.weights)}."
         )

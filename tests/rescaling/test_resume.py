@@ -1,5 +1,6 @@
 """Train 50 steps, save, load in a fresh process, train 50 more: bit-identical to 100 straight, for every option."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -65,7 +66,8 @@ def test_resumed_in_a_fresh_process_equals_straight_for_every_option(tmp_path):
         straight.append({name: part.state_dict() for name, part in parts.items()})
 
     call = "import sys, test_resume as t; [t.second_half(path, *case) for path, case in zip(sys.argv[1:], t.CASES)]"
-    subprocess.run([sys.executable, "-c", call, *map(str, paths)], cwd=Path(__file__).parent, check=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", call, *map(str, paths)], cwd=Path(__file__).parent, check=True, env=environment)
 
     for path, case, expected in zip(paths, CASES, straight, strict=True):
         resumed = torch.load(path, weights_only=True)

@@ -10,6 +10,9 @@ import swr
 from nets import cnn_bn, inputs_of, make, mlp, train
 from swr.norms import frobenius_norms
 
+# Growth is imitated by writing to the weights, which a rescaler notices before its first step.
+pytestmark = pytest.mark.filterwarnings("ignore:the weights have changed since the rescaler was built")
+
 
 def weights_of(model):
     return [p for p in model.parameters() if p.ndim >= 2]
@@ -186,7 +189,8 @@ def test_a_weight_that_starts_at_zero_has_no_anchor_until_rebase_and_describe_sa
     assert "no anchor" in rescaler.describe()
     with torch.no_grad():
         model[4].weight.fill_(1.0)
-    rescaler.step()
+    with pytest.warns(swr.ModelWarning, match=r"4\.weight: the norm was zero.*left alone until rebase\(\)"):
+        rescaler.step()
     assert (model[4].weight == 1).all()
     rescaler.rebase()
     assert "no anchor" not in rescaler.describe()
@@ -213,6 +217,29 @@ def test_a_model_with_nothing_to_scale_is_left_alone():
     model = nn.LSTM(3, 4, batch_first=True)
     rescaler = swr.SoftWeightRescaling(model, torch.randn(2, 5, 3), coefficient=1.0)
     before = copy.deepcopy(model.state_dict())
-    rescaler.step()
+    with pytest.warns(swr.ModelWarning, match="only 0 of 4 weight tensors, 0 % of the entries"):
+        rescaler.step()
+    rescaler.step()  # said once
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
     assert set(rescaler.plan.held) == set(before)
+
+
+def test_most_weights_held_is_said_with_their_share_and_the_choice():
+    model = nn.Sequential(nn.Linear(40, 50), nn.Tanh(), nn.Linear(50, 4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    share = r"only 1 of 2 weight tensors, 9\.1 % of the entries.*inhomogeneous=\"pass\""
+    with pytest.warns(swr.ModelWarning, match=share):
+        swr.SoftWeightRescaling(model, torch.ones(1, 40)).attach(optimizer)
+
+
+def test_a_step_by_hand_is_refused_while_an_optimizer_calls_it():
+    model, rescaler, _ = doubled(0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    handle = rescaler.attach(optimizer)
+    before = copy.deepcopy(model.state_dict())
+    with pytest.raises(swr.AttachError, match=r"rescales after each of its steps already.*handle\.remove\(\)"):
+        rescaler.step()
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+    handle.remove()
+    rescaler.step()
+    assert not torch.equal(before["0.weight"], model[0].weight)

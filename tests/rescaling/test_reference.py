@@ -7,7 +7,7 @@ import torch
 
 import swr
 from nets import cnn, cnn_bn, inputs_of, layer_norm_mlp, make, mlp, train
-from swr import reference
+from swr.rescaling import reference
 
 
 @pytest.mark.parametrize("coefficient", [1, 0.1, 1e-2, 1e-3, 1e-4])

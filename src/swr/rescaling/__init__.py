@@ -1,0 +1,5 @@
+"""Theorem 1 and Algorithm 1 on a plan: :func:`rescale` once, :class:`SoftWeightRescaling` after every step."""
+
+from swr.rescaling.rescaler import SoftWeightRescaling, rescale
+
+__all__ = ["SoftWeightRescaling", "rescale"]
