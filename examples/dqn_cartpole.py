@@ -51,7 +51,7 @@ def train(steps: int, coefficient: float | None, seed: int) -> None:
     rescaler = None
     if coefficient is not None:
         rescaler = swr.SoftWeightRescaling(q, state[None], coefficient=coefficient, keep_output=True)  # the first line
-        rescaler.attach(optimizer)  # the second line
+        handle = rescaler.attach(optimizer)  # the second line
     target = copy.deepcopy(q)
     replay = Replay(10_000, 4, generator)
     returns: list[float] = [0.0]
@@ -88,6 +88,7 @@ def train(steps: int, coefficient: float | None, seed: int) -> None:
                 f"  step {step:>6}: return {sum(recent) / len(recent):6.1f} over {len(recent)} episodes, weight norms {norms}"
             )
     if rescaler is not None:
+        handle.remove()
         states, norm_of = replay.draw(256)[0], rescaler.norms()
         with torch.no_grad():
             before = q(states)

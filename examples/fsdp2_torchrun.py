@@ -23,6 +23,7 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.debug import CommDebugMode
 
 import swr
+from swr.hooks import Handle
 
 
 class Block(nn.Module):
@@ -37,7 +38,7 @@ class Block(nn.Module):
         return y
 
 
-def build(coefficient: float) -> tuple[nn.Module, torch.optim.Optimizer, swr.SoftWeightRescaling]:
+def build(coefficient: float) -> tuple[nn.Module, torch.optim.Optimizer, swr.SoftWeightRescaling, Handle]:
     """The same model on every rank, analysed, sharded, attached."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(32, 64), Block(64), Block(64), nn.LayerNorm(64), nn.Linear(64, 10))
@@ -45,8 +46,8 @@ def build(coefficient: float) -> tuple[nn.Module, torch.optim.Optimizer, swr.Sof
     for block in (model[1], model[2], model):
         fully_shard(block)  # 2. shard it, in place
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    rescaler.attach(optimizer)  # 3. attach
-    return model, optimizer, rescaler
+    handle = rescaler.attach(optimizer)  # 3. attach
+    return model, optimizer, rescaler, handle
 
 
 def train(model: nn.Module, optimizer: torch.optim.Optimizer, batches: range) -> None:
@@ -69,7 +70,7 @@ def say(words: str) -> None:
 
 
 def run(steps: int, coefficient: float, folder: str) -> None:
-    model, optimizer, rescaler = build(coefficient)
+    model, optimizer, rescaler, _ = build(coefficient)
     say(f"{dist.get_world_size()} processes, {len(rescaler.plan.weights)} weights, λ = {coefficient}")
     train(model, optimizer, range(steps))
     states = get_state_dict(model, optimizer)
@@ -77,13 +78,14 @@ def run(steps: int, coefficient: float, folder: str) -> None:
     train(model, optimizer, range(steps, 2 * steps))
     say("norms " + " ".join(f"{value:.2f}" for value in rescaler.norms().values()))
 
-    other, optimizer, rescaler = build(coefficient)
+    other, optimizer, rescaler, handle = build(coefficient)
     states = get_state_dict(other, optimizer)
     dcp.load({"model": states[0], "optimizer": states[1], "rescaler": rescaler}, checkpoint_id=folder)  # type: ignore[attr-defined]
     set_state_dict(other, optimizer, model_state_dict=states[0], optim_state_dict=states[1])
     train(other, optimizer, range(steps, 2 * steps))
     same = all(torch.equal(a, b) for a, b in zip(shards(model), shards(other), strict=True))
     say(f"restored half-way, rank 0's shards are {'bit-identical' if same else 'DIFFERENT'}")
+    handle.remove()  # from here by hand
     with CommDebugMode() as collectives:
         rescaler.step()
     say(f"collectives of one rescale: {collectives.get_total_counts()}")

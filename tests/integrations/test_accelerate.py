@@ -6,6 +6,7 @@ from plain_loop import COEFFICIENT, adam, loader, network, plain, plan, same, st
 from torch import nn
 
 import swr
+from nets import confirmed
 
 accelerate = pytest.importorskip("accelerate", reason="Accelerate is not installed")
 
@@ -85,7 +86,7 @@ def test_resumed_through_save_state_equals_straight(accumulate, tmp_path):
 def test_a_step_that_its_grad_scaler_skips_leaves_the_weights_alone(fused):
     Accelerator(cpu=True)
     model = network()
-    rescaler = swr.SoftWeightRescaling(model, plan=plan(), coefficient=1.0)
+    rescaler = confirmed(swr.SoftWeightRescaling(model, plan=plan(), coefficient=1.0))
     optimizer = AcceleratedOptimizer(
         torch.optim.Adam(model.parameters(), lr=1e-2, fused=fused), scaler=torch.amp.GradScaler("cpu", init_scale=4.0)
     )
