@@ -149,7 +149,9 @@ def _through(module: nn.Module, buffers: dict[int, str], x: Value, parameters: d
         return _rule("aten.linear", flow, x, weight, bias)
     if isinstance(module, nn.Embedding) and weight is not None and module.max_norm is None:
         return _rule("aten.embedding", flow, weight)
-    if isinstance(module, _NORMS) and (module.eps is None or module.eps <= LARGEST_EPSILON):
+    if isinstance(module, _NORMS):
+        if module.eps is not None and module.eps > LARGEST_EPSILON:
+            flow.hold(x)
         statistics = {
             key: Value(ZERO, buffer=buffers[id(b)])
             for key, b in module.named_buffers(recurse=False)

@@ -1,8 +1,8 @@
 """nn.Module + example inputs -> a functional graph whose parameters have names.
 
 ``torch.export`` (non-strict) with an empty decomposition table leaves linear layers, convolutions, normalisation
-and attention whole and removes every in-place write. Tied parameters appear once per use in the export; they are
-merged here by identity.
+and attention whole and removes every in-place write. Tensors that a model knows by several names appear once per use in
+the export; they get one name here, by identity.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import io
 import logging
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -55,8 +56,9 @@ def trace(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | N
     if all(p.is_meta for p in model.parameters()):
         args, named = tree_map_only(torch.Tensor, lambda t: t.to("meta"), (args, named))
     program = _export(model, args, named)
-    canonical = {id(p): name for name, p in model.named_parameters()}
+    canonical = {id(t): name for name, t in (*model.named_parameters(), *model.named_buffers())}
     by_any_name = dict(model.named_parameters(remove_duplicate=False))
+    buffer_names = {name: canonical[id(b)] for name, b in model.named_buffers(remove_duplicate=False)}
     parameters: dict[str, str] = {}
     buffers: dict[str, str] = {}
     constants: dict[str, torch.Tensor] = {}
@@ -65,7 +67,7 @@ def trace(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | N
         if spec.kind is InputKind.PARAMETER and target in by_any_name:
             parameters[placeholder] = canonical[id(by_any_name[target])]
         elif spec.kind is InputKind.BUFFER and target is not None:
-            buffers[placeholder] = target
+            buffers[placeholder] = buffer_names.get(target, target)
         elif spec.kind in (InputKind.CONSTANT_TENSOR, InputKind.PARAMETER) and target is not None:
             constants[placeholder] = program.constants.get(target, program.state_dict.get(target))
     nodes = {node.name: node for node in program.graph.nodes}
@@ -76,7 +78,7 @@ def trace(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | N
         if node is None:
             continue
         if out.kind is OutputKind.BUFFER_MUTATION and out.target is not None:
-            mutated[out.target] = node
+            mutated[buffer_names.get(out.target, out.target)] = node
         elif out.kind in (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT):
             outputs.append(node)
     return Traced(program.graph, parameters, buffers, constants, tuple(outputs), mutated)
@@ -131,6 +133,7 @@ def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             _fixed_momentum(model),
             no_cache(model),
             _masks_as_given(),
+            _no_statistics_twice(model),
         ):
             program: torch.export.ExportedProgram = torch.export.export(model, args, kwargs, strict=False).run_decompositions(
                 {}
@@ -212,3 +215,18 @@ def _masks_as_given() -> Iterator[None]:
         yield
     finally:
         transformer._detect_is_causal_mask = before
+
+
+@contextlib.contextmanager
+def _no_statistics_twice(model: nn.Module) -> Iterator[None]:
+    """Export cannot write to one tensor under two names. A normalisation layer that is registered twice is traced as in
+    evaluation, where it reads its statistics; their scale is the same."""
+    names = Counter(id(module) for _, module in model.named_modules(remove_duplicate=False))
+    twice = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._NormBase) and m.training and names[id(m)] > 1]
+    for module in twice:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in twice:
+            module.training = True

@@ -173,4 +173,4 @@ def _has_scale(tensor: Tensor) -> bool:
 
 def _is_zero(tensor: Tensor) -> bool:
     """Whether it is the same after every rescale: nothing but zeros and infinities."""
-    return _has_scale(tensor) and bool(((tensor == 0) | torch.isinf(tensor)).all())
+    return _has_scale(tensor) and tensor.numel() > 0 and bool(((tensor == 0) | torch.isinf(tensor)).all())
