@@ -185,7 +185,9 @@ NOT_SEEN = {
 
 @pytest.mark.parametrize("case", NOT_SEEN)
 def test_what_is_not_known_to_be_a_chain_needs_inputs(case):
-    with pytest.raises(swr.InputsError, match=r"must be tried; pass swr\.chain\(model, example_inputs\)") as caught:
+    with pytest.raises(
+        swr.OptionError, match=r"example inputs are needed .*; call swr\.chain\(model, example_inputs\)"
+    ) as caught:
         swr.chain(NOT_SEEN[case]())
     assert is_one_sentence(str(caught.value))
 

@@ -191,7 +191,7 @@ REFUSED = {
     "NaN inputs": (net, X.clone().fill_diagonal_(torch.nan), swr.InputsError, r"inputs \(float32\[5, 4\]\) hold NaN"),
     "an empty batch": (net, X[:0], swr.InputsError, r"empty tensors .*\(float32\[0, 4\]\); pass at least one example"),
     "another shape": (net, X[:, :3], swr.InputsError, r"rejects the example inputs \(float32\[5, 3\]\)"),
-    "outputs that are all zero": (zeroed, X, swr.InputsError, "only zeros .*every rescale keeps"),
+    "outputs that are all zero": (zeroed, X, swr.InputsError, "only zeros or infinities .*every rescale keeps"),
     "outputs that are NaN": (Undefined, X, swr.ModelError, r"returns NaN for the example inputs \(float32\[5, 4\]\)"),
     "no output with a scale": (Choice, X, swr.ModelError, "no floating-point tensor"),
     "no values": (lambda: net().to("meta"), X, swr.ModelError, r"0\.weight is on the meta device"),
@@ -232,8 +232,14 @@ def test_outputs_without_a_scale_must_stay_and_those_that_say_nothing_are_counte
     model = Answering()
     found = swr.analyze(model, X).verify(model, X)
     assert found < 1e-12
-    assert found.zeros == 2
-    assert repr(found).endswith("; outputs that are all zero, and so say nothing: 2")
+    assert repr(found).endswith("; 2 of 5 outputs all zero or infinite, which every rescale keeps")
+
+
+def test_a_plan_that_scales_nothing_says_that_nothing_was_tried():
+    model = nn.Sequential(nn.Linear(4, 3), nn.Tanh())
+    found = swr.analyze(model, X).verify(model, X)
+    assert found == 0
+    assert repr(found) == "0.0e+00; the plan scales nothing, so nothing was tried"
 
 
 class Counting(nn.Module):
@@ -362,7 +368,7 @@ DEVIATIONS = {
     "exact": (Deviation(0.0), "0.0e+00"),
     "without normalisation": (Deviation(3.14e-16), "3.1e-16"),
     "with one": (Deviation(1e-12, 2e-4, guards=1), "1.0e-12, and 2.0e-04 with the epsilons of 1 module"),
-    "with zeros": (Deviation(1e-12, zeros=1), "1.0e-12; outputs that are all zero, and so say nothing: 1"),
+    "with a note": (Deviation(1e-12, notes=("one output is zero",)), "1.0e-12; one output is zero"),
 }
 
 
@@ -373,7 +379,7 @@ def test_a_deviation_is_a_number_that_explains_itself(case):
     assert isinstance(found, float)
     assert f"{found:.3e}" == f"{float(found):.3e}"
     again = pickle.loads(pickle.dumps(found))
-    assert (again, again.total, again.guards, again.zeros) == (found, found.total, found.guards, found.zeros)
+    assert (again, again.total, again.guards, again.notes) == (found, found.total, found.guards, found.notes)
     assert copy.deepcopy(found).total == found.total
 
 

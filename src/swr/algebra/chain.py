@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from swr.algebra.copies import LARGEST_EPSILON, copied
+from swr.algebra.copies import LARGEST_EPSILON, aside, copied
 from swr.algebra.flow import Flow
 from swr.algebra.forms import ANY, ZERO, Form, Value, constant
 from swr.algebra.graph import refuse_unready, refuse_wrapped
 from swr.algebra.plan import ScalePlan, as_args, plan_of
 from swr.algebra.rules import lookup
 from swr.algebra.verify import deviation
-from swr.errors import InputsError, ModelError
+from swr.errors import ModelError, OptionError
 
 _LAYERS = (
     nn.Linear,
@@ -49,8 +49,6 @@ _HOMOGENEOUS = (
     nn.Upsample,
     nn.PixelShuffle,
 )
-
-
 _PROPORTIONAL = 1e-5  # what rounding leaves of a chain in float64, even where a layer computes in float32
 
 
@@ -80,9 +78,9 @@ def chain(model: nn.Module, example_inputs: Any = None, kwargs: Mapping[str, Any
     proven = _runs_in_order(model)
     tried = example_inputs is not None or kwargs is not None
     if not proven and not tried:
-        raise InputsError(
-            f"{type(model).__name__} is not an nn.Sequential of torch's own layers without hooks, so whether it is a chain "
-            "must be tried; pass swr.chain(model, example_inputs)."
+        raise OptionError(
+            f"example inputs are needed to see whether {type(model).__name__} is a chain, since it is not an nn.Sequential of "
+            "torch's own layers without hooks; call swr.chain(model, example_inputs)."
         )
     plan = _in_registration_order(model, repeated=proven)
     if tried:
@@ -129,7 +127,7 @@ def _try(plan: ScalePlan, model: nn.Module, args: tuple[Any, ...], kwargs: dict[
                 p.add_((0.3 * torch.randn(p.shape, generator=generator)).to(p))
     _refuse_deviating(plan, network.train(), args, kwargs, "training")
     inputs, named = pytree.tree_map_only(Tensor, torch.clone, (args, kwargs))
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+    with aside(network):
         network(*inputs, **named)
     _refuse_deviating(plan, network.eval(), args, kwargs, "evaluation")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -70,11 +71,19 @@ def shrink_epsilons(model: nn.Module) -> int:
     return found
 
 
+@contextlib.contextmanager
+def aside(model: nn.Module) -> Iterator[None]:
+    """Run a copy without gradients and without touching the random state of the devices it is on."""
+    devices = sorted({p.device.index for p in model.parameters() if p.is_cuda})
+    with torch.no_grad(), torch.random.fork_rng(devices=devices):
+        yield
+
+
 def rejection(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> InputsError | None:
     """What the model itself says against the example inputs, or None: then it runs."""
     try:
         inputs, named = pytree.tree_map_only(Tensor, torch.clone, (args, dict(kwargs)))
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        with aside(model):
             copied(model)(*inputs, **named)
     except ModelError:
         raise

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from swr.algebra.apply import multiply
-from swr.algebra.copies import as_double, copied, first_line, rejection, shrink_epsilons, summary
+from swr.algebra.copies import as_double, aside, copied, first_line, rejection, shrink_epsilons, summary
 from swr.algebra.graph import no_cache
 from swr.errors import InputsError, ModelError
 
@@ -30,19 +30,19 @@ class Deviation(float):
         value: the deviation with the epsilons of the normalisation layers negligible: what the plan answers for.
         total: the deviation of the model as it is.
         guards: the number of modules whose epsilon made the difference between the two.
-        zeros: the number of outputs that are zero in every entry; they are left out, since every rescale keeps them.
+        notes: what the number does not cover, such as outputs that are all zero, which every rescale keeps.
     """
 
     total: float
     guards: int
-    zeros: int
+    notes: tuple[str, ...]
 
-    def __new__(cls, value: float, total: float | None = None, guards: int = 0, zeros: int = 0) -> Deviation:
+    def __new__(cls, value: float, total: float | None = None, guards: int = 0, notes: tuple[str, ...] = ()) -> Deviation:
         """A float with the numbers beside it; without them, one that nothing else is known about."""
         self = super().__new__(cls, value)
         self.total = float(value) if total is None else total
         self.guards = guards
-        self.zeros = zeros
+        self.notes = notes
         return self
 
     @property
@@ -54,9 +54,7 @@ class Deviation(float):
         text = f"{float(self):.1e}"
         if self.guards:
             text += f", and {self.total:.1e} with the epsilons of {self.guards} {'module' if self.guards == 1 else 'modules'}"
-        if self.zeros:
-            text += f"; outputs that are all zero, and so say nothing: {self.zeros}"
-        return text
+        return "; ".join([text, *self.notes])
 
     __str__ = __repr__
 
@@ -81,18 +79,20 @@ def deviation(plan: ScalePlan, model: nn.Module, args: tuple[Any, ...], kwargs: 
             multiply(network, names, factors)
         return _outputs(network, model, args, kwargs, seed)
 
-    def measure(*, epsilons: bool) -> tuple[float, int]:
+    def measure(*, epsilons: bool) -> tuple[float, tuple[int, int]]:
         before = _informative(outputs(rescaled=False, epsilons=epsilons), model, args, kwargs)
         after = outputs(rescaled=True, epsilons=epsilons)
         if len(before) != len(after):
-            return float("inf"), 0
+            return float("inf"), (0, len(before))
         pairs = list(zip(before, after, strict=True))
         worst = max(relative_deviation(b, a, constant) for b, a in pairs)
-        return worst, sum(_is_zero(b) and _is_zero(a) for b, a in pairs)
+        return worst, (sum(_is_zero(b) and _is_zero(a) for b, a in pairs), len(pairs))
 
-    value, zeros = measure(epsilons=False)
+    value, (zeros, every) = measure(epsilons=False)
     total = measure(epsilons=True)[0] if guards else value
-    return Deviation(value, total, guards, zeros)
+    notes = [f"{zeros} of {every} outputs all zero or infinite, which every rescale keeps"] if zeros else []
+    notes += [] if names else ["the plan scales nothing, so nothing was tried"]
+    return Deviation(value, total, guards, tuple(notes))
 
 
 def relative_deviation(before: Tensor, after: Tensor, constant: float) -> float:
@@ -108,7 +108,7 @@ def relative_deviation(before: Tensor, after: Tensor, constant: float) -> float:
     if not bool(finite.any()):
         return 0.0
     error, size = (after - expected)[finite].abs().max(), expected[finite].abs().max()
-    return float(error / size) if size > 0 else (float("inf") if error > 0 else 0.0)
+    return float(error / size) if size > 0 else float(error)
 
 
 def _refuse(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -139,7 +139,7 @@ def _informative(outputs: list[Tensor], model: nn.Module, args: tuple[Any, ...],
         raise ModelError(f"{name} returns NaN for the example inputs ({found}), which compares with nothing; pass others.")
     if all(_is_zero(out) for out in scaled):
         raise InputsError(
-            f"{name} returns only zeros for the example inputs ({found}), which every rescale keeps; "
+            f"{name} returns only zeros or infinities for the example inputs ({found}), which every rescale keeps; "
             "pass others, or verify after the first steps of training if a weight starts at zero."
         )
     return outputs
@@ -147,10 +147,9 @@ def _informative(outputs: list[Tensor], model: nn.Module, args: tuple[Any, ...],
 
 def _outputs(network: nn.Module, model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], seed: int) -> list[Tensor]:
     """The tensors that the float64 copy of the model returns, with the model's own randomness fixed."""
-    devices = sorted({p.device.index for p in model.parameters() if p.is_cuda})
     inputs, named = pytree.tree_map_only(Tensor, lambda t: as_double(t).clone(), (args, dict(kwargs)))
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=devices), no_cache(network):
+        with aside(network), no_cache(network):
             torch.manual_seed(seed)
             leaves = pytree.tree_leaves(network(*inputs, **named))
     except Exception as error:
