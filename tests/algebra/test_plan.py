@@ -1,4 +1,4 @@
-"""Plans as data: description, JSON, chains, mode and tied names."""
+"""Plans as data: description, JSON, mode and tied names."""
 
 import torch
 from torch import nn
@@ -42,24 +42,6 @@ def test_the_residual_branch_is_scaled_by_opposite_factors():
     torch.testing.assert_close(model.a.weight, before[0] * 2)
     torch.testing.assert_close(model.b.weight, before[1] / 2)
     assert plan.verify(model, x) < 1e-12
-
-
-def test_a_chain_plan_equals_the_traced_one_on_a_chain():
-    for build in (mlp, cnn_bn):
-        model = make(build)
-        x = inputs_of(model)
-        traced, chained = swr.analyze(model, x), swr.chain(model)
-        assert traced.scaled == chained.scaled
-        assert torch.equal(traced.matrix(traced.scaled), chained.matrix(traced.scaled))
-        assert torch.equal(traced.output_row, chained.output_row)
-
-
-def test_a_chain_holds_before_modules_it_does_not_know():
-    model = nn.Sequential(nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2), nn.LSTM(2, 2))
-    plan = swr.chain(model)
-    assert plan.held[:1] == ("0.weight",)
-    assert set(plan.coupled) == {"2.weight", "4.weight"}
-    assert "5.weight_ih_l0" in plan.held
 
 
 def test_training_and_evaluation_mode_give_the_same_plan():

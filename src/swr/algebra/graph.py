@@ -1,16 +1,18 @@
 """nn.Module + example inputs -> a functional graph whose parameters have names.
 
 ``torch.export`` (non-strict) with an empty decomposition table leaves linear layers, convolutions, normalisation
-and attention whole and removes every in-place write. Tied parameters appear once per use in the export; they are
-merged here by identity.
+and attention whole and removes every in-place write. Tensors that a model knows by several names appear once per use in
+the export; they get one name here, by identity.
 """
 
 from __future__ import annotations
 
 import contextlib
-import copy
+import io
 import logging
+import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +20,11 @@ from typing import Any
 import torch
 from torch import fx, nn
 from torch.export.graph_signature import InputKind, OutputKind
+from torch.nn.modules import transformer
+from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_map_only
 
-from swr.errors import InputsError, ModelError
+from swr.errors import ModelError
 
 
 @dataclass(frozen=True)
@@ -47,14 +51,14 @@ def trace(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | N
     A model on the meta device is traced there, wherever the inputs are.
     """
     refuse_wrapped(model)
-    if not any(True for _ in model.parameters()):
-        raise ModelError(f"{type(model).__name__} has no parameters, so there is nothing to rescale.")
+    refuse_unready(model)
     named = dict(kwargs or {})
     if all(p.is_meta for p in model.parameters()):
         args, named = tree_map_only(torch.Tensor, lambda t: t.to("meta"), (args, named))
     program = _export(model, args, named)
-    canonical = {id(p): name for name, p in model.named_parameters()}
+    canonical = {id(t): name for name, t in (*model.named_parameters(), *model.named_buffers())}
     by_any_name = dict(model.named_parameters(remove_duplicate=False))
+    buffer_names = {name: canonical[id(b)] for name, b in model.named_buffers(remove_duplicate=False)}
     parameters: dict[str, str] = {}
     buffers: dict[str, str] = {}
     constants: dict[str, torch.Tensor] = {}
@@ -63,7 +67,7 @@ def trace(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | N
         if spec.kind is InputKind.PARAMETER and target in by_any_name:
             parameters[placeholder] = canonical[id(by_any_name[target])]
         elif spec.kind is InputKind.BUFFER and target is not None:
-            buffers[placeholder] = target
+            buffers[placeholder] = buffer_names.get(target, target)
         elif spec.kind in (InputKind.CONSTANT_TENSOR, InputKind.PARAMETER) and target is not None:
             constants[placeholder] = program.constants.get(target, program.state_dict.get(target))
     nodes = {node.name: node for node in program.graph.nodes}
@@ -74,7 +78,7 @@ def trace(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | N
         if node is None:
             continue
         if out.kind is OutputKind.BUFFER_MUTATION and out.target is not None:
-            mutated[out.target] = node
+            mutated[buffer_names.get(out.target, out.target)] = node
         elif out.kind in (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT):
             outputs.append(node)
     return Traced(program.graph, parameters, buffers, constants, tuple(outputs), mutated)
@@ -97,6 +101,7 @@ def refuse_wrapped(model: nn.Module) -> None:
         "FullyShardedDataParallel": "FullyShardedDataParallel",
         "FSDPModule": "fully_shard",
         "OptimizedModule": "torch.compile",
+        "ScriptModule": "torch.jit",
     }
     if not isinstance(model, nn.Module):
         raise ModelError(f"expected a torch.nn.Module, found {type(model).__name__}.")
@@ -109,41 +114,56 @@ def refuse_wrapped(model: nn.Module) -> None:
                 )
 
 
+def refuse_unready(model: nn.Module) -> None:
+    """A model without parameters, or with some that have no shape yet, has nothing to scale."""
+    parameters = list(model.named_parameters())
+    if not parameters:
+        raise ModelError(f"{type(model).__name__} has no parameters, so there is nothing to rescale.")
+    for name, parameter in parameters:
+        if is_lazy(parameter):
+            raise ModelError(f"{name} is not initialised yet; run one batch through the model, as its lazy layers need.")
+
+
 def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
     try:
-        with _quiet(), torch.random.fork_rng(devices=[]), _no_fast_attention(), _fixed_momentum(model), _no_cache(model):
+        with (
+            _quiet(),
+            torch.random.fork_rng(devices=[]),
+            _no_fast_attention(),
+            _fixed_momentum(model),
+            no_cache(model),
+            _masks_as_given(),
+            _no_statistics_twice(model),
+        ):
             program: torch.export.ExportedProgram = torch.export.export(model, args, kwargs, strict=False).run_decompositions(
                 {}
             )
             return program
     except Exception as error:
-        cause = _first_line(error)
-        try:
-            with torch.no_grad(), torch.random.fork_rng(devices=[]):
-                copy.deepcopy(model)(*args, **kwargs)
-        except Exception as rejected:
-            raise InputsError(
-                f"{type(model).__name__} rejects the example inputs ({_summary(args, kwargs)}): {_first_line(rejected)}; "
-                "pass one batch as its forward takes it."
-            ) from rejected
-        raise ModelError(
-            f"{type(model).__name__} cannot be traced by torch.export ({type(error).__name__}: {cause}); "
-            "data-dependent control flow is the usual cause. If its layers run in registration order, "
-            "use plan=swr.chain(model) instead."
-        ) from error
+        from swr.algebra.untraceable import refusal  # which tries a chain, which needs this file
+
+        raise refusal(model, args, kwargs, error) from error
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Export logs its own failures at length, and warns of its own deprecations; ours is one sentence."""
+    """Export logs its failures, prints the graph it had so far, and warns of its own deprecations; ours is one sentence.
+
+    What the model's own forward prints is passed on.
+    """
     logger = logging.getLogger("torch")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
+    printed, graph = io.StringIO(), ""
     try:
-        with warnings.catch_warnings(action="ignore"):
+        with warnings.catch_warnings(action="ignore"), contextlib.redirect_stderr(printed):
             yield
+    except Exception as error:
+        graph = f"{getattr(error, 'partial_fx_graph', '')}\n"
+        raise
     finally:
         logger.setLevel(level)
+        sys.stderr.write(printed.getvalue().replace(graph, "") if graph.strip() else printed.getvalue())
 
 
 @contextlib.contextmanager
@@ -171,7 +191,7 @@ def _fixed_momentum(model: nn.Module) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _no_cache(model: nn.Module) -> Iterator[None]:
+def no_cache(model: nn.Module) -> Iterator[None]:
     """Language models of transformers return their keys and values for the next token unless told not to; no training
     step asks for them, and export does not know their container."""
     held: list[Any] = [getattr(module, "config", None) for module in model.modules()]
@@ -185,15 +205,28 @@ def _no_cache(model: nn.Module) -> Iterator[None]:
             config.use_cache = True
 
 
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".") if lines else type(error).__name__
+@contextlib.contextmanager
+def _masks_as_given() -> Iterator[None]:
+    """nn.Transformer looks whether a mask is causal by its values, to choose a faster kernel; its function does not
+    depend on the answer."""
+    before = transformer._detect_is_causal_mask
+    transformer._detect_is_causal_mask = lambda mask, is_causal=None, size=None: is_causal is True
+    try:
+        yield
+    finally:
+        transformer._detect_is_causal_mask = before
 
 
-def _summary(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    def one(value: Any) -> str:
-        if isinstance(value, torch.Tensor):
-            return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-        return type(value).__name__
-
-    return ", ".join([one(a) for a in args] + [f"{k}={one(v)}" for k, v in kwargs.items()]) or "none"
+@contextlib.contextmanager
+def _no_statistics_twice(model: nn.Module) -> Iterator[None]:
+    """Export cannot write to one tensor under two names. A normalisation layer that is registered twice is traced as in
+    evaluation, where it reads its statistics; their scale is the same."""
+    names = Counter(id(module) for _, module in model.named_modules(remove_duplicate=False))
+    twice = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._NormBase) and m.training and names[id(m)] > 1]
+    for module in twice:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in twice:
+            module.training = True
