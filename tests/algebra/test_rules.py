@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import swr
-from swr.algebra.rules import _RULES
+from swr.algebra.rules.rulebook import RULES
 
 
 class Between(nn.Module):
@@ -108,7 +108,7 @@ def test_an_unknown_operator_holds_until_the_user_teaches_it():
     try:
         assert role(lambda x: triple(x)) == "free"
     finally:
-        del _RULES[str(torch.ops.swrtests.triple.default)]
+        del RULES[str(torch.ops.swrtests.triple.default)]
 
 
 def test_branches_of_control_flow_operators_hold():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from swr.algebra.flow import Flow
-from swr.algebra.forms import ANY, ZERO, Form, Value, constant
+from swr.algebra.forms import ZERO, Form, Scale, Value, constant, settled
 from swr.algebra.graph import refuse_wrapped
 from swr.algebra.plan import ScalePlan, plan_of
 from swr.algebra.rules import lookup
@@ -68,10 +68,10 @@ def chain(model: nn.Module) -> ScalePlan:
             continue
         flow.where = f"{type(module).__name__} at {path or 'the model'}"
         x = Value(_through(module, path, x, parameters, flow))
-    return plan_of(model, flow, x.form)
+    return plan_of(model, flow, settled(x.form))
 
 
-def _through(module: nn.Module, path: str, x: Value, parameters: dict[str, Value], flow: Flow) -> Form | None:
+def _through(module: nn.Module, path: str, x: Value, parameters: dict[str, Value], flow: Flow) -> Scale:
     weight, bias = parameters.get("weight"), parameters.get("bias")
     if isinstance(module, _LAYERS) and weight is not None:
         return _rule("aten.linear", flow, x, weight, bias)
@@ -83,17 +83,19 @@ def _through(module: nn.Module, path: str, x: Value, parameters: dict[str, Value
             for key, b in module.named_buffers(recurse=False)
             if key in ("running_mean", "running_var")
         }
-        return _rule("aten.batch_norm", flow, x, weight, bias, statistics.get("running_mean"), statistics.get("running_var"))
+        mean, var = statistics.get("running_mean"), statistics.get("running_var")
+        return _rule("aten.batch_norm", flow, x, weight, bias, mean, var, module.eps)
     if isinstance(module, nn.PReLU) and weight is not None:
         return _rule("aten.prelu", flow, x, weight)
     return flow.hold(x, *parameters.values())
 
 
-def _rule(name: str, flow: Flow, *args: Value | None) -> Form | None:
+def _rule(name: str, flow: Flow, *args: Value | float | None) -> Scale:
+    """A rule of PyTorch's operators, which takes the arguments in the order in which the rule names them."""
     rule = lookup(name)
     assert rule is not None
-    form = rule(flow, *args)
-    return form if isinstance(form, Form) else ANY
+    form: Scale = rule(flow, *args)
+    return form
 
 
 def _parameter(p: nn.Parameter, names: dict[int, str], flow: Flow) -> Value:

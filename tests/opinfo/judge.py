@@ -1,0 +1,180 @@
+"""Whether a plan keeps an operator's output, on one sample of PyTorch's operator database.
+
+Of each sample a model is built,
+
+    out = op(s_1 a_1, s_2 a_2, …),
+
+whose inputs are the sample's tensors a_i and whose parameters are the numbers s_i, one for every floating or complex
+tensor. The plan says which s_i may move; they are moved at random, and every floating output must be multiplied by the
+constant that the plan names, every other output must stay as it is.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+
+import swr
+
+Verdict = Literal["sound", "held", "asserts nothing", "not traced", "unsound"]
+
+EXACT = 1e-9
+WITH_EPSILON = 2e-3
+"""of normalisation layers: their epsilon is at most 1e-3, and counts as nothing"""
+TOO_LARGE = 100_000  # entries of one sample; the few larger ones say nothing that smaller ones do not
+
+UNDEFINED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
+"""their outputs are whatever was in memory"""
+
+OPERATORS: tuple[OpInfo, ...] = tuple(operator for operator in op_db if operator.name not in UNDEFINED)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What became of one sample.
+
+    verdict: ``held`` if no s_i may move; ``asserts nothing`` if those that may move meet only zeros or NaN.
+    deviation: the largest over the outputs, relative to the largest entry.
+    scales: how many s_i there are; allowed: the directions in which the plan lets them move, one a row.
+    """
+
+    operator: str
+    variant: str
+    verdict: Verdict
+    deviation: float = 0.0
+    scales: int = 0
+    allowed: Tensor = field(default_factory=lambda: torch.zeros(0, 0))
+    reason: str = ""
+
+
+def is_scaled(leaf: Any) -> bool:
+    return isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())
+
+
+class Scaled(nn.Module):
+    """An operator on the tensors of a sample, each of them multiplied by a number of its own."""
+
+    def __init__(self, operator: Callable[..., Any], sample: SampleInput) -> None:
+        super().__init__()
+        self.operator = operator
+        leaves, self.structure = pytree.tree_flatten(((sample.input, *sample.args), dict(sample.kwargs)))
+        self.others = [None if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        self.places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+        self.inputs = tuple(leaves[i].detach() for i in self.places)
+        self.s = nn.ParameterList(
+            nn.Parameter(torch.ones((), dtype=leaf.dtype.to_real())) for leaf in self.inputs if is_scaled(leaf)
+        )
+
+    def forward(self, *inputs: Tensor) -> Any:
+        leaves, scales = list(self.others), iter(self.s)
+        for place, tensor in zip(self.places, inputs, strict=True):
+            leaves[place] = next(scales) * tensor if is_scaled(tensor) else tensor
+        args, kwargs = pytree.tree_unflatten(leaves, self.structure)
+        return self.operator(*args, **kwargs)
+
+    @torch.no_grad()
+    def outputs(self, log_scales: Tensor) -> list[Tensor]:
+        """The outputs at s = exp(log_scales); the random numbers are the same every time."""
+        for parameter, log_scale in zip(self.s, log_scales.tolist(), strict=True):
+            parameter.fill_(math.exp(log_scale))
+        with warnings.catch_warnings(action="ignore"), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            leaves = pytree.tree_leaves(self(*self.inputs))
+        return [leaf.clone() if isinstance(leaf, Tensor) else torch.tensor(leaf) for leaf in leaves if is_output(leaf)]
+
+
+def is_output(leaf: Any) -> bool:
+    return isinstance(leaf, (Tensor, bool, int, float, complex))
+
+
+def judge(operator: OpInfo, sample: SampleInput, variant: str = "function", seed: int = 0) -> Judged:
+    """Move what the plan lets move, and look at the outputs."""
+    name = operator.formatted_name
+    model = Scaled(variant_of(operator, variant), sample)
+    try:
+        with warnings.catch_warnings(action="ignore"), torch.no_grad():
+            plan = swr.analyze(model, model.inputs)
+    except (swr.ModelError, swr.InputsError) as error:
+        return Judged(name, variant, "not traced", reason=str(error))
+    names = tuple(f"s.{i}" for i in range(len(model.s)))
+    rows = torch.zeros(len(names), len(plan.weights), dtype=torch.float64)
+    for i, scale in enumerate(names):
+        if scale not in plan.unused:
+            rows[i] = plan.matrix((scale,))[0]
+    allowed = rows.T[rows.T.any(1)]
+    if not len(allowed):
+        return Judged(name, variant, "held", scales=len(names), reason=restrictions(plan))
+    targets = (torch.rand(len(plan.weights), generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2 - 1) * 0.7
+    before, after = model.outputs(torch.zeros(len(names))), model.outputs(rows @ targets)
+    worst = compare(before, after, float((plan.output_row @ targets).exp()))
+    informative = any(bool((out.isfinite() & (out != 0)).any()) for out in before)
+    verdict: Verdict = "unsound" if worst > tolerance(name) else "sound" if informative else "asserts nothing"
+    return Judged(name, variant, verdict, worst, len(names), allowed, restrictions(plan))
+
+
+def tolerance(name: str) -> float:
+    return WITH_EPSILON if name in NORMALISING else EXACT
+
+
+NORMALISING = frozenset(
+    f"nn_functional_{name}" for name in ("batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm")
+)
+
+
+def compare(before: list[Tensor], after: list[Tensor], constant: float) -> float:
+    """max ‖after − C before‖_∞ / ‖C before‖_∞ over the floating outputs; infinite if anything else has changed."""
+    worst = 0.0
+    for old, new in zip(before, after, strict=True):
+        if old.shape != new.shape or old.dtype != new.dtype:
+            return math.inf
+        if not is_scaled(old):
+            worst = worst if torch.equal(old, new) else math.inf
+            continue
+        expected = constant * old
+        finite = torch.isfinite(expected) & torch.isfinite(new)
+        if not bool((finite | (expected == new) | (expected.isnan() & new.isnan())).all()):
+            return math.inf
+        if bool(finite.any()):
+            error, size = (new - expected)[finite].abs().max(), expected[finite].abs().max()
+            worst = max(worst, float(error / size) if size > 0 else float(error))
+    return worst
+
+
+def restrictions(plan: swr.ScalePlan) -> str:
+    return "; ".join(dict.fromkeys(equation.reason for equation in plan.equations))
+
+
+def variant_of(operator: OpInfo, variant: str) -> Callable[..., Any]:
+    return {"function": operator.op, "method": operator.method_variant, "in place": operator.inplace_variant}[variant]
+
+
+def dtype_of(operator: OpInfo) -> torch.dtype | None:
+    """The most exact floating or complex type that the operator takes on the CPU."""
+    wide = (torch.float64, torch.complex128, torch.float32, torch.complex64, torch.bfloat16, torch.float16)
+    return next((dtype for dtype in wide if operator.supports_dtype(dtype, "cpu")), None)
+
+
+def samples_of(operator: OpInfo, limit: int | None = None) -> list[SampleInput]:
+    """The first samples of an operator that have floating tensors, as the database gives them; seeded."""
+    dtype = dtype_of(operator)
+    if dtype is None:
+        return []
+    torch.manual_seed(0)
+    with warnings.catch_warnings(action="ignore"):  # to the end: a generator that is left open switches gradients in a trace
+        samples = list(operator.sample_inputs("cpu", dtype, requires_grad=False))
+    return [sample for sample in samples if 0 < entries(sample) <= TOO_LARGE][:limit]
+
+
+def entries(sample: SampleInput) -> int:
+    """Of the tensors that are scaled."""
+    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    return sum(leaf.numel() for leaf in leaves if is_scaled(leaf))
