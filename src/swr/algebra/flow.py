@@ -17,7 +17,7 @@ from torch import fx
 from swr.algebra.calling import Rule, call_rule
 from swr.algebra.forms import ANY, ZERO, Equation, Form, Scale, Value, constant, settled
 from swr.algebra.graph import Traced
-from swr.algebra.walk import Source, Visitor, place, walk
+from swr.algebra.walk import Source, Visitor, bind, place, walk
 
 GUARD = 1e-4
 """An added constant up to this size only guards against division by zero; it counts as nothing."""
@@ -94,6 +94,12 @@ class Flow:
         """These parameters multiply something: SWR has a target for them."""
         for value in values:
             self.weights.update(dict.fromkeys(sorted(value.leaves)))
+
+    def shape_of(self, argument: str) -> torch.Size:
+        """The shape of a tensor that the operator at hand reads, by the name of the argument."""
+        assert self.node is not None
+        shape: torch.Size = bind(self.node)[argument].meta["val"].shape
+        return shape
 
     def follow(self, buffer: Value | None, form: Scale) -> None:
         """A running statistic that must be scaled along, by ``form``."""

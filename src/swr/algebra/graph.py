@@ -20,6 +20,7 @@ from torch import fx, nn
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils._pytree import tree_map_only
 
+from swr.algebra.aliases import merge_aliases
 from swr.errors import InputsError, ModelError
 
 
@@ -112,10 +113,9 @@ def refuse_wrapped(model: nn.Module) -> None:
 def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
     try:
         with _quiet(), torch.random.fork_rng(devices=[]), _no_fast_attention(), _fixed_momentum(model), _no_cache(model):
-            program: torch.export.ExportedProgram = torch.export.export(model, args, kwargs, strict=False).run_decompositions(
-                {}
-            )
-            return program
+            program = merge_aliases(torch.export.export(model, args, kwargs, strict=False), model)
+            functional: torch.export.ExportedProgram = program.run_decompositions({})
+            return functional
     except Exception as error:
         cause = _first_line(error)
         try:

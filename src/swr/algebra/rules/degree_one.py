@@ -23,7 +23,7 @@ from swr.algebra.rules.rulebook import aten
     split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy
     view_as_real_copy
     sum sum_to_size mean nansum nanmean amax amin max min aminmax median nanmedian mode kthvalue topk sort msort quantile
-    nanquantile cumsum cummax cummin std trace deg2rad rad2deg
+    nanquantile cumsum cummax cummin std trace deg2rad rad2deg chalf
     max_pool1d max_pool2d max_pool3d max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices
     adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d max_unpool2d
     max_unpool3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d
@@ -31,7 +31,7 @@ from swr.algebra.rules.rulebook import aten
     _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d upsample_bilinear2d upsample_linear1d
     upsample_trilinear3d upsample_bicubic2d _upsample_bilinear2d_aa _upsample_bicubic2d_aa pixel_shuffle pixel_unshuffle
     channel_shuffle native_channel_shuffle reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
-    replication_pad2d replication_pad3d dropout native_dropout feature_dropout
+    replication_pad2d replication_pad3d _pad_circular dropout native_dropout feature_dropout
     frobenius_norm nuclear_norm linalg_matrix_norm linalg_svdvals linalg_eigvalsh
     conj _conj conj_physical _conj_physical _neg_view resolve_conj resolve_neg view_as_real view_as_complex
     fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_hfft2 fft_ihfft2
@@ -91,6 +91,12 @@ def _segment_reduce(flow: Flow, data: Value, reduce: str, initial: float | None)
 def _bincount(flow: Flow, weights: Value | None) -> Scale:
     """Sums of the weights; without them, numbers of entries."""
     return flow.same(1.0 if weights is None else weights)
+
+
+@aten("ldexp")
+def _ldexp(flow: Flow, self: Value, other: Value) -> Scale:
+    flow.hold(other)
+    return flow.same(self)
 
 
 @aten("affine_grid_generator")

@@ -11,7 +11,7 @@ from swr.algebra.rules.rulebook import aten
 
 
 # Not homogeneous, but close to it for large inputs, or up to a clip: held, unless the user asks to pass.
-@aten("gelu silu mish softplus log_sigmoid elu celu selu hardswish tanh softsign hardshrink softshrink")
+@aten("gelu silu mish softplus log_sigmoid elu celu selu hardswish tanh hardshrink softshrink")
 def _activation(flow: Flow, self: Value) -> Scale:
     return self.form if flow.inhomogeneous == "pass" else flow.hold(self)
 

@@ -80,6 +80,16 @@ def _linalg_lu_solve(flow: Flow, B: Value) -> Scale:
     return B.form
 
 
+@aten("linalg_ldl_solve")
+def _ldl_solve(flow: Flow, B: Value) -> Scale:
+    return B.form
+
+
+@aten("linalg_det")
+def _det(flow: Flow, A: Value) -> Scale:
+    return flow.power(A, flow.shape_of("A")[-1])
+
+
 @aten("cholesky linalg_cholesky")
 def _cholesky(flow: Flow, self: Value) -> Scale:
     return flow.power(self, 0.5)

@@ -26,6 +26,12 @@ def _rms_norm(flow: Flow, input: Value, weight: Value | None, eps: float | None)
     return _normalised(flow, input, weight, None, eps)
 
 
+@aten("_fused_rms_norm")
+def _fused_rms_norm(flow: Flow, input: Value, weight: Value | None, eps: float | None) -> tuple[Scale, Scale]:
+    """With 1 / √(mean square + ε)."""
+    return _normalised(flow, input, weight, None, eps), flow.power(input, -1)
+
+
 @aten("batch_norm instance_norm")
 def batch_norm(
     flow: Flow,

@@ -101,6 +101,27 @@ def _square(flow: Flow, self: Value) -> Scale:
     return flow.power(self, 2)
 
 
+@aten("prod")
+def _prod(flow: Flow, self: Value) -> Scale:
+    """Of all entries."""
+    return flow.power(self, flow.shape_of("self").numel())
+
+
+@aten("prod.dim_int")
+def _prod_along(flow: Flow, self: Value, dim: int) -> Scale:
+    shape = flow.shape_of("self")
+    return flow.power(self, shape[dim] if shape else 1)
+
+
+@aten("gradient")
+def _gradient(flow: Flow, self: Value, **others: Any) -> Scale | tuple[Scale, ...]:
+    """Differences over distances: numbers, or the coordinates along each axis."""
+    spacing = others.get("spacing")
+    if isinstance(spacing, list) and any(isinstance(each, Value) for each in spacing):
+        return tuple(quotient(flow, self, each) for each in spacing)
+    return self.form
+
+
 @aten("cov")
 def _covariance(flow: Flow, self: Value) -> Scale:
     return flow.power(self, 2)

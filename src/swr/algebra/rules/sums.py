@@ -25,6 +25,11 @@ def _normal(flow: Flow, mean: Any, std: Any) -> Scale:
     return flow.same(mean, std)
 
 
+@aten("linspace")
+def _linspace(flow: Flow, start: Any, end: Any) -> Scale:
+    return flow.same(start, end)
+
+
 @aten("lerp")
 def _lerp(flow: Flow, self: Value, end: Value, weight: Any) -> Scale:
     flow.hold(weight)  # x + w (y - x) has a share of x in it whatever w is
@@ -120,7 +125,10 @@ def _norm_of(flow: Flow, order: Any, *values: Value) -> Scale:
     return ZERO if order == 0 else common
 
 
-# Losses that are homogeneous.
+# Losses that are homogeneous in some of their arguments.
+_MEAN = 1  # of torch's numbers for "none", "mean" and "sum"
+
+
 @aten("l1_loss")
 def _l1_loss(flow: Flow, self: Value, target: Value) -> Scale:
     return flow.same(self, target)
@@ -132,9 +140,29 @@ def _mse_loss(flow: Flow, self: Value, target: Value) -> Scale:
 
 
 @aten("nll_loss nll_loss_nd nll_loss2d")
-def _nll_loss(flow: Flow, self: Value) -> Scale:
-    """Minus the chosen entries; weights of the classes are held."""
-    return flow.same(self)
+def _nll_loss(flow: Flow, self: Value, weight: Value | None, reduction: int) -> Scale:
+    """Minus the chosen entries times the weights of their classes; the mean divides by the sum of the weights."""
+    return self.form if reduction == _MEAN else flow.product(self, weight)
+
+
+@aten("binary_cross_entropy")
+def _binary_cross_entropy(flow: Flow, self: Value, target: Value, weight: Value | None) -> Scale:
+    flow.hold(self, target)
+    return flow.product(weight)
+
+
+@aten("binary_cross_entropy_with_logits")
+def _binary_cross_entropy_with_logits(
+    flow: Flow, self: Value, target: Value, weight: Value | None, pos_weight: Value | None
+) -> Scale:
+    flow.hold(self, target, pos_weight)
+    return flow.product(weight)
+
+
+@aten("soft_margin_loss")
+def _soft_margin_loss(flow: Flow, self: Value, target: Value) -> Scale:
+    """log(1 + exp(−x y))."""
+    return flow.hold(Value(flow.product(self, target)))
 
 
 @aten("margin_ranking_loss")
