@@ -11,10 +11,11 @@ constant that the plan names, every other output must stay as it is.
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -24,7 +25,12 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
 import swr
+from swr.algebra.flow import Flow, follow
+from swr.algebra.graph import trace
+from swr.algebra.plan import plan_of
+from swr.algebra.rules import lookup
 
+Variant = Literal["function", "method", "in place"]
 Verdict = Literal["sound", "held", "asserts nothing", "not traced", "unsound"]
 
 EXACT = 1e-9
@@ -38,6 +44,28 @@ UNDEFINED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empt
 OPERATORS: tuple[OpInfo, ...] = tuple(operator for operator in op_db if operator.name not in UNDEFINED)
 
 
+UNTRACED = frozenset(
+    (
+        *("allclose", "corrcoef", "cov", "combinations", "equal", "linalg_lstsq", "linalg_lstsq_grad_oriented"),
+        *("sparse_sampled_addmm", "sparse_mm_reduce", "nn_functional_ctc_loss", "nn_functional_gaussian_nll_loss"),
+        *("jiterator_unary", "jiterator_binary", "jiterator_binary_return_by_ref", "jiterator_2inputs_2outputs"),
+        "jiterator_4inputs_with_extra_args",
+    )
+)
+"""torch.export refuses some or all samples of these (control flow that depends on data, sparse tensors, no kernel)"""
+
+BATCH = 12  # operators traced at once
+
+
+@dataclass(frozen=True)
+class Question:
+    """A sample of an operator, and which of its variants to call."""
+
+    operator: OpInfo
+    sample: SampleInput
+    variant: Variant = "function"
+
+
 @dataclass(frozen=True)
 class Judged:
     """What became of one sample.
@@ -48,7 +76,7 @@ class Judged:
     """
 
     operator: str
-    variant: str
+    variant: Variant
     verdict: Verdict
     deviation: float = 0.0
     scales: int = 0
@@ -96,29 +124,79 @@ def is_output(leaf: Any) -> bool:
     return isinstance(leaf, (Tensor, bool, int, float, complex))
 
 
-def judge(operator: OpInfo, sample: SampleInput, variant: str = "function", seed: int = 0) -> Judged:
-    """Move what the plan lets move, and look at the outputs."""
-    name = operator.formatted_name
-    model = Scaled(variant_of(operator, variant), sample)
+class Record:
+    """How many outputs each operator has in the graph; apart, since export puts the attributes of a module back."""
+
+    counts: list[int]
+
+
+class Several(nn.Module):
+    """Operators side by side: to trace many at once costs little more than to trace one."""
+
+    def __init__(self, models: Sequence[Scaled]) -> None:
+        super().__init__()
+        self.models = nn.ModuleList(models)
+        self.inputs = tuple(model.inputs for model in models)
+        self.record = Record()
+
+    def forward(self, *inputs: tuple[Tensor, ...]) -> Any:
+        outputs = [model(*tensors) for model, tensors in zip(self.models, inputs, strict=True)]
+        kinds = (Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
+        self.record.counts = [sum(isinstance(leaf, kinds) for leaf in pytree.tree_leaves(out)) for out in outputs]
+        return outputs
+
+
+def plans(models: Sequence[Scaled]) -> list[swr.ScalePlan | swr.SWRError]:
+    """The plan of each operator alone, or why it cannot be traced, from as few traces as possible."""
+    several = Several(models)
     try:
         with warnings.catch_warnings(action="ignore"), torch.no_grad():
-            plan = swr.analyze(model, model.inputs)
+            traced = trace(several, several.inputs)
     except (swr.ModelError, swr.InputsError) as error:
-        return Judged(name, variant, "not traced", reason=str(error))
-    names = tuple(f"s.{i}" for i in range(len(model.s)))
-    rows = torch.zeros(len(names), len(plan.weights), dtype=torch.float64)
-    for i, scale in enumerate(names):
-        if scale not in plan.unused:
+        half = len(models) // 2
+        return plans(models[:half]) + plans(models[half:]) if half else [error]
+    found: list[swr.ScalePlan | swr.SWRError] = []
+    ends = list(itertools.accumulate(several.record.counts, initial=0))
+    assert ends[-1] == len(traced.outputs)
+    for begin, end in itertools.pairwise(ends):
+        flow = Flow()
+        output = follow(replace(traced, outputs=traced.outputs[begin:end]), flow, lookup, frozen={}, buffers={})
+        found.append(plan_of(several, flow, output))
+    return found
+
+
+def judge_all(questions: Iterable[Question], seed: int = 0) -> Iterator[Judged]:
+    """The verdict on every question, in order; operators that cannot be traced are traced alone."""
+    ordinary, alone = [], []
+    for question in questions:
+        (alone if question.operator.formatted_name in UNTRACED else ordinary).append(question)
+    batches = [ordinary[i : i + BATCH] for i in range(0, len(ordinary), BATCH)] + [[question] for question in alone]
+    for batch in batches:
+        models = [Scaled(variant_of(q.operator, q.variant), q.sample) for q in batch]
+        for i, (question, model, plan) in enumerate(zip(batch, models, plans(models), strict=True)):
+            yield verdict_of(question, model, plan, f"models.{i}.s.", seed)
+
+
+def verdict_of(question: Question, model: Scaled, plan: swr.ScalePlan | swr.SWRError, prefix: str, seed: int) -> Judged:
+    """Move what the plan lets move, and look at the outputs."""
+    name = question.operator.formatted_name
+    if isinstance(plan, swr.SWRError):
+        return Judged(name, question.variant, "not traced", reason=str(plan))
+    scales = tuple(f"{prefix}{i}" for i in range(len(model.s)))
+    unused = torch.tensor([scale in plan.unused for scale in scales], dtype=torch.float64)
+    rows = torch.zeros(len(scales), len(plan.weights), dtype=torch.float64)
+    for i, scale in enumerate(scales):
+        if not unused[i]:
             rows[i] = plan.matrix((scale,))[0]
-    unused = torch.tensor([scale in plan.unused for scale in names], dtype=torch.float64)
+    reason = "; ".join(dict.fromkeys(e.reason for e in plan.equations if any(n.startswith(prefix) for n in e.form.terms)))
     allowed = torch.cat([rows.T[rows.T.any(1)], unused.diag()[unused.bool()]])
     if not len(allowed):
-        return Judged(name, variant, "held", scales=len(names), reason=restrictions(plan))
+        return Judged(name, question.variant, "held", scales=len(scales), reason=reason)
     targets = (torch.rand(len(plan.weights), generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2 - 1) * 0.7
-    before, after = model.outputs(torch.zeros(len(names))), model.outputs(rows @ targets + unused)
+    before, after = model.outputs(torch.zeros(len(scales))), model.outputs(rows @ targets + unused)
     worst = compare(before, after, float((plan.output_row @ targets).exp()), tolerance(name))
     verdict: Verdict = "unsound" if worst > 1 else "sound" if says(before) else "asserts nothing"
-    return Judged(name, variant, verdict, worst, len(names), allowed, restrictions(plan))
+    return Judged(name, question.variant, verdict, worst, len(scales), allowed, reason)
 
 
 def says(outputs: list[Tensor]) -> int:
@@ -164,11 +242,7 @@ def compare(before: list[Tensor], after: list[Tensor], constant: float, allowed:
     return worst
 
 
-def restrictions(plan: swr.ScalePlan) -> str:
-    return "; ".join(dict.fromkeys(equation.reason for equation in plan.equations))
-
-
-def variant_of(operator: OpInfo, variant: str) -> Callable[..., Any]:
+def variant_of(operator: OpInfo, variant: Variant) -> Callable[..., Any]:
     return {"function": operator.op, "method": operator.method_variant, "in place": operator.inplace_variant}[variant]
 
 
