@@ -48,6 +48,16 @@ def test_operators_traced_together_have_the_plans_they_have_alone():
     assert Several(models).inputs[0] is models[0].inputs
 
 
+@pytest.mark.slow
+def test_the_page_of_operators_is_current_and_complete():
+    """At least nine tenths of what can move may move, of the operators that real models use."""
+    from opinfo.page import PAGE, measure, share
+
+    moved, movable = share(each for each in measure() if each.used)
+    assert moved >= 0.9 * movable
+    assert f"| {movable} | {moved} |" in PAGE.read_text()
+
+
 SLOW_CHUNKS = 40
 
 

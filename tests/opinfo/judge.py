@@ -193,7 +193,8 @@ def verdict_of(question: Question, model: Scaled, plan: swr.ScalePlan | swr.SWRE
     if not len(allowed):
         return Judged(name, question.variant, "held", scales=len(scales), reason=reason)
     targets = (torch.rand(len(plan.weights), generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2 - 1) * 0.7
-    before, after = model.outputs(torch.zeros(len(scales))), model.outputs(rows @ targets + unused)
+    moved = (rows @ targets + unused).round(decimals=12)  # equal factors to the last bit, so that ties stay ties
+    before, after = model.outputs(torch.zeros(len(scales))), model.outputs(moved)
     worst = compare(before, after, float((plan.output_row @ targets).exp()), tolerance(name))
     verdict: Verdict = "unsound" if worst > 1 else "sound" if says(before) else "asserts nothing"
     return Judged(name, question.variant, verdict, worst, len(scales), allowed, reason)
