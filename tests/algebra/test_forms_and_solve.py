@@ -1,10 +1,14 @@
 """Arithmetic of forms, and the projection as the least-squares answer."""
 
+import copy
+import pickle
+
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swr.algebra.forms import Equation, Form
+from swr.algebra.flow import Flow
+from swr.algebra.forms import ANY, ZERO, Equation, Form, Value, constant, settled
 from swr.algebra.solve import solve
 
 names = st.sampled_from("abcdef")
@@ -42,3 +46,23 @@ def test_the_solution_is_admissible_and_the_nearest(equations):
 def test_a_form_reads_like_mathematics():
     assert repr(Form({"w": 2.0, "b": -1.0})) == "2*w - b"
     assert repr(Form()) == "0"
+
+
+def test_what_fits_every_form_is_a_sentinel_of_its_own():
+    assert repr(ANY) == "ANY"
+    assert ANY is not None
+    assert pickle.loads(pickle.dumps(ANY)) is copy.deepcopy(ANY) is ANY
+    assert settled(ANY) == ZERO
+
+
+values = st.one_of(forms, st.just(ANY)).map(Value)
+
+
+@given(st.lists(values, min_size=1, max_size=4))
+@settings(derandomize=True, deadline=None)
+def test_a_sum_with_zeros_is_the_sum_without_them_and_a_product_with_zeros_is_zero(terms):
+    plain, padded = Flow(), Flow()
+    known = [v for v in terms if v.form is not ANY]
+    assert plain.same(*known) == padded.same(*terms, constant(torch.zeros(2)), 0.0)
+    assert plain.equations == padded.equations
+    assert Flow().product(*terms) == (ANY if len(known) < len(terms) else sum((v.form for v in known), ZERO))

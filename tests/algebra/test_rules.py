@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import swr
-from swr.algebra.rules import _RULES
+from swr.algebra.rules.rulebook import RULES
 
 
 class Between(nn.Module):
@@ -108,7 +108,107 @@ def test_an_unknown_operator_holds_until_the_user_teaches_it():
     try:
         assert role(lambda x: triple(x)) == "free"
     finally:
-        del _RULES[str(torch.ops.swrtests.triple.default)]
+        del RULES[str(torch.ops.swrtests.triple.default)]
+
+
+class Peeking(nn.Module):
+    """Batch norm whose running variance something else reads too."""
+
+    def __init__(self, read):
+        super().__init__()
+        self.fc, self.bn, self.read = nn.Linear(4, 4), nn.BatchNorm1d(4), read
+
+    def forward(self, x):
+        return self.bn(self.fc(x)) + self.read(self.bn.running_var)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        torch.linalg.vector_norm,
+        torch.linalg.norm,
+        lambda v: nn.functional.normalize(v, dim=0),
+        lambda v: nn.functional.layer_norm(v, (4,)),
+        lambda v: nn.functional.batch_norm(torch.ones(2, 4, dtype=v.dtype), None, None, weight=v, training=True).sum() + v,
+    ],
+    ids=["vector_norm", "norm", "normalize", "layer_norm", "weight of a batch norm"],
+)
+def test_a_norm_of_a_running_statistic_is_no_normalisation_layer(read):
+    model = Peeking(read).double().eval()
+    with torch.no_grad():
+        model.bn.running_var.uniform_(0.5, 2)
+        model.bn.running_mean.normal_()
+    x = torch.randn(5, 4, dtype=torch.float64)
+    plan = swr.analyze(model, x)
+    assert "fc.weight" in plan.held
+    assert plan.verify(model, x) < 1e-4
+
+
+DISTANCES = {
+    "dist": lambda x, y, p: torch.dist(x, y, p).expand(3),
+    "cdist": torch.cdist,
+    "pairwise_distance": lambda x, y, p: nn.functional.pairwise_distance(x, y, p, eps=0.0),
+    "pdist": lambda x, y, p: torch.pdist(torch.cat([x, y]), p),
+    "vector_norm": lambda x, y, p: torch.linalg.vector_norm(x - y, p, dim=-1),
+    "linalg.norm": lambda x, y, p: torch.linalg.norm(x - y, p, dim=-1),
+    "norm": lambda x, y, p: torch.norm(x - y, p, dim=-1),
+}
+
+
+class Distant(nn.Module):
+    def __init__(self, distance, p):
+        super().__init__()
+        self.fc1, self.distance, self.p = nn.Linear(4, 4, bias=False), distance, p
+
+    def forward(self, x):
+        h = self.fc1(x)
+        return self.distance(h, 2 * h, self.p) + self.distance(h, h.flip(0), self.p)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("name", DISTANCES)
+def test_a_distance_is_homogeneous_but_for_p_zero_which_counts_entries(name, p):
+    torch.manual_seed(0)
+    model, x = Distant(DISTANCES[name], p).double(), torch.randn(3, 4, dtype=torch.float64)
+    plan = swr.analyze(model, x)
+    assert plan.verify(model, x) < 1e-9
+    assert plan.free == ("fc1.weight",)
+    assert plan.output.terms == ({} if p == 0 else {"fc1.weight": 1.0})
+
+
+NORMALISED = {
+    "layer norm": lambda eps: nn.LayerNorm(4, eps=eps),
+    "layer norm without weights": lambda eps: nn.LayerNorm(4, eps=eps, elementwise_affine=False),
+    "group norm": lambda eps: nn.GroupNorm(2, 4, eps=eps),
+    "rms norm": lambda eps: nn.RMSNorm(4, eps=eps),
+    "batch norm": lambda eps: nn.BatchNorm1d(4, eps=eps),
+    "batch norm in evaluation": lambda eps: nn.BatchNorm1d(4, eps=eps).eval(),
+}
+
+
+@pytest.mark.parametrize("name", NORMALISED)
+def test_only_a_small_epsilon_of_a_normalisation_layer_counts_as_nothing(name):
+    torch.manual_seed(0)
+    x = torch.randn(6, 4, dtype=torch.float64)
+    for eps, kind in ((1e-12, "free"), (1e-3, "free"), (1.1e-3, "held"), (0.5, "held")):
+        model = nn.Sequential(nn.Linear(4, 4), NORMALISED[name](eps), nn.Linear(4, 2)).double()
+        plan, chained = swr.analyze(model, x), swr.chain(model)
+        assert plan.solution.kind("0.weight") == chained.solution.kind("0.weight") == kind
+        if kind == "held" or eps < 1e-9:
+            assert plan.verify(model, x) < 1e-7
+    assert swr.analyze(model, x, inhomogeneous="pass").solution.kind("0.weight") == "free"
+
+
+def test_a_cosine_with_a_large_epsilon_is_not_scale_free():
+    def cosine(eps):
+        return role(lambda x: x * nn.functional.cosine_similarity(x, x.flip(0), eps=eps)[:, None])
+
+    assert cosine(1e-8) == "free"
+    assert cosine(50.0) == "held"
+
+
+def test_bits_read_as_another_type_are_held():
+    assert role(lambda x: x.view(torch.complex128).view(torch.float64).view(torch.float32).double()[:, :4]) == "held"
 
 
 def test_branches_of_control_flow_operators_hold():

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 import swr
 from swr import methods
-from swr.algebra.units import find_units
 from swr.bench.config import RunConfig
 from swr.bench.data import load
 from swr.bench.training import Training
 from swr.errors import InputsError, ModelError, OptionError, StateError
 from swr.methods.redo import dormancy_scores
 from swr.methods.self_normalized_resets import next_thresholds
+from swr.units import find_units
 
 from .methods_table import Loop, changed
 

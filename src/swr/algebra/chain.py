@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from swr.algebra.copies import LARGEST_EPSILON, aside, copied
+from swr.algebra.copies import aside, copied
 from swr.algebra.flow import Flow
-from swr.algebra.forms import ANY, ZERO, Form, Value, constant
+from swr.algebra.forms import ZERO, Form, Scale, Value, constant, settled
 from swr.algebra.graph import refuse_unready, refuse_wrapped
 from swr.algebra.plan import ScalePlan, as_args, plan_of
 from swr.algebra.rules import lookup
@@ -110,7 +110,7 @@ def _in_registration_order(model: nn.Module, *, repeated: bool) -> ScalePlan:
             continue
         flow.where = f"{type(module).__name__} at {path or 'the model'}"
         x = Value(_through(module, buffers, x, parameters, flow))
-    return plan_of(model, flow, x.form)
+    return plan_of(model, flow, settled(x.form))
 
 
 def _try(plan: ScalePlan, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -141,31 +141,31 @@ def _refuse_deviating(plan: ScalePlan, model: nn.Module, args: tuple[Any, ...], 
         )
 
 
-def _through(module: nn.Module, buffers: dict[int, str], x: Value, parameters: dict[str, Value], flow: Flow) -> Form | None:
+def _through(module: nn.Module, buffers: dict[int, str], x: Value, parameters: dict[str, Value], flow: Flow) -> Scale:
     weight, bias = parameters.get("weight"), parameters.get("bias")
     if isinstance(module, _LAYERS) and weight is not None:
         return _rule("aten.linear", flow, x, weight, bias)
     if isinstance(module, nn.Embedding) and weight is not None and module.max_norm is None:
         return _rule("aten.embedding", flow, weight)
     if isinstance(module, _NORMS):
-        if module.eps is not None and module.eps > LARGEST_EPSILON:
-            flow.hold(x)
         statistics = {
             key: Value(ZERO, buffer=buffers[id(b)])
             for key, b in module.named_buffers(recurse=False)
             if key in ("running_mean", "running_var")
         }
-        return _rule("aten.batch_norm", flow, x, weight, bias, statistics.get("running_mean"), statistics.get("running_var"))
+        mean, var = statistics.get("running_mean"), statistics.get("running_var")
+        return _rule("aten.batch_norm", flow, x, weight, bias, mean, var, module.eps)
     if isinstance(module, nn.PReLU) and weight is not None:
         return _rule("aten.prelu", flow, x, weight)
     return flow.hold(x, *parameters.values())
 
 
-def _rule(name: str, flow: Flow, *args: Value | None) -> Form | None:
+def _rule(name: str, flow: Flow, *args: Value | float | None) -> Scale:
+    """A rule of PyTorch's operators, which takes the arguments in the order in which the rule names them."""
     rule = lookup(name)
     assert rule is not None
-    form = rule(flow, *args)
-    return form if isinstance(form, Form) else ANY
+    form: Scale = rule(flow, *args)
+    return form
 
 
 def _parameter(p: nn.Parameter, names: dict[int, str], flow: Flow) -> Value:

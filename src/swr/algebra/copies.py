@@ -11,10 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from swr.algebra.rules.normalising import EPSILON
 from swr.errors import InputsError, ModelError
-
-LARGEST_EPSILON = 1e-3
-"""An epsilon up to this size guards a division; a larger one is part of the function."""
 
 _EPSILONS = ("eps", "epsilon", "variance_epsilon")  # torch's normalisation layers and most others; Llama, T5, Mistral
 _NEGLIGIBLE = 1e-8  # times an epsilon: 1e-13 is nothing beside a variance, and far above the rounding of one in float64
@@ -64,7 +62,7 @@ def shrink_epsilons(model: nn.Module) -> int:
     """
     found = 0
     for module in model.modules():
-        names = [n for n in _EPSILONS if isinstance(value := vars(module).get(n), float) and 0 < value <= LARGEST_EPSILON]
+        names = [n for n in _EPSILONS if isinstance(value := vars(module).get(n), float) and 0 < value <= EPSILON]
         for name in names:
             setattr(module, name, vars(module)[name] * _NEGLIGIBLE)
         found += bool(names)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
 
 import torch
 
@@ -70,8 +72,30 @@ class Form:
 
 ZERO = Form()
 
-ANY = None
+
+class Anything(Enum):
+    """The type of :data:`ANY`."""
+
+    ANY = "ANY"
+
+    def __repr__(self) -> str:
+        return "ANY"
+
+
+ANY: Final = Anything.ANY
 """The form of a tensor of zeros and infinities: no factor changes it, so it fits every form."""
+
+Scale = Form | Anything
+"""What is known of a tensor's log-scale."""
+
+
+def settled(scale: Scale) -> Form:
+    """The form itself; 0 for what fits every form.
+
+    >>> settled(ANY)
+    0
+    """
+    return ZERO if scale is ANY else scale
 
 
 @dataclass(frozen=True)
@@ -93,7 +117,7 @@ class Value:
     buffer: its name, where it is a buffer of the model.
     """
 
-    form: Form | None
+    form: Scale
     leaves: frozenset[str] = field(default=frozenset())
     pure: bool = False
     tensor: torch.Tensor | None = None

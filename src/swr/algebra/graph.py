@@ -12,7 +12,6 @@ import io
 import logging
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +23,7 @@ from torch.nn.modules import transformer
 from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_map_only
 
+from swr.algebra.aliases import merge_aliases
 from swr.errors import ModelError
 
 
@@ -133,12 +133,10 @@ def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             _fixed_momentum(model),
             no_cache(model),
             _masks_as_given(),
-            _no_statistics_twice(model),
         ):
-            program: torch.export.ExportedProgram = torch.export.export(model, args, kwargs, strict=False).run_decompositions(
-                {}
-            )
-            return program
+            program = merge_aliases(torch.export.export(model, args, kwargs, strict=False), model)
+            functional: torch.export.ExportedProgram = program.run_decompositions({})
+            return functional
     except Exception as error:
         from swr.algebra.untraceable import refusal  # which tries a chain, which needs this file
 
@@ -215,18 +213,3 @@ def _masks_as_given() -> Iterator[None]:
         yield
     finally:
         transformer._detect_is_causal_mask = before
-
-
-@contextlib.contextmanager
-def _no_statistics_twice(model: nn.Module) -> Iterator[None]:
-    """Export cannot write to one tensor under two names. A normalisation layer that is registered twice is traced as in
-    evaluation, where it reads its statistics; their scale is the same."""
-    names = Counter(id(module) for _, module in model.named_modules(remove_duplicate=False))
-    twice = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._NormBase) and m.training and names[id(m)] > 1]
-    for module in twice:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module in twice:
-            module.training = True

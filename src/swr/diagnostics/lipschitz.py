@@ -7,7 +7,7 @@ those it is computed from; :mod:`swr.diagnostics.slopes` has the rule of every o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor, fx, nn
 
 from swr.algebra.graph import Traced, module_path, trace
 from swr.algebra.plan import as_args
+from swr.algebra.walk import Source, Visitor, walk
 from swr.diagnostics.probe import undisturbed
 from swr.diagnostics.slopes import Bounded, Call, lookup
 from swr.errors import ModelError
@@ -72,42 +73,52 @@ def bound_along(traced: Traced, model: nn.Module) -> LipschitzBound:
 @torch.no_grad()
 def constants_along(traced: Traced, model: nn.Module) -> tuple[dict[fx.Node, Any], dict[str, tuple[float, float]]]:
     """The constants of every node that an input reaches (the values of the others), and the factors of the layers."""
-    parameters, buffers = dict(model.named_parameters()), dict(model.named_buffers())
-    known: dict[fx.Node, Any] = {}
-    layers: dict[str, tuple[float, float]] = {}
-    for node in traced.graph.nodes:
-        if node.op == "placeholder":
-            if node.name in traced.parameters:
-                known[node] = parameters[traced.parameters[node.name]].detach()
-            elif node.name in traced.buffers:
-                known[node] = buffers[traced.buffers[node.name]]
-            elif node.name in traced.constants:
-                known[node] = traced.constants[node.name]
-            else:
-                known[node] = Bounded(torch.ones(2, dtype=torch.float64), _shape(node))
-        elif node.op == "call_function":
-            known[node] = _evaluate(node, known, traced, layers)
-    return known, layers
+    constants = _Constants(traced, dict(model.named_parameters()), dict(model.named_buffers(remove_duplicate=False)))
+    return walk(traced, constants), constants.layers
 
 
-def _evaluate(node: fx.Node, known: dict[fx.Node, Any], traced: Traced, layers: dict[str, tuple[float, float]]) -> Any:
-    """What a node is: a number or tensor where no input reaches it, else its constant."""
-    args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda n: known[n])
-    if not any(isinstance(known[n], Bounded) for n in node.all_input_nodes):
+@dataclass(frozen=True)
+class _Constants(Visitor):
+    """The walk's interpreter: a :class:`Bounded` for every tensor that an input reaches, the tensor itself for others."""
+
+    traced: Traced
+    parameters: Mapping[str, Tensor]
+    buffers: Mapping[str, Tensor]
+    values: dict[fx.Node, Any] = field(default_factory=dict)
+    layers: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def placeholder(self, node: fx.Node, source: Source) -> Any:
+        if source.kind == "parameter":
+            return self.parameters[source.name].detach()
+        if source.kind == "buffer":
+            return self.buffers[source.name]
+        return source.tensor if source.kind == "constant" else Bounded(torch.ones(2, dtype=torch.float64), _shape(node))
+
+    def is_constant(self, value: Any) -> bool:
+        return not isinstance(value, Bounded)
+
+    def fold(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return node.target(*args, **kwargs)  # type: ignore[operator]
-    rule = lookup(node.target)
-    call = Call(node.target, _shape(node))
-    found = rule(call, *args, **kwargs) if rule is not None else None
-    if found is None:
-        raise ModelError(
-            f"no Lipschitz constant is known for {node.target} at {module_path(node) or 'the model'}; the bound covers linear "
-            "layers, convolutions, batch norm, poolings, activations with a bounded slope, sums and concatenations."
-        )
-    if call.factors is not None:
-        read = [n for n in node.all_input_nodes if n.name in traced.parameters]
-        name = traced.parameters[max(read, key=lambda n: len(_shape(n))).name] if read else node.name
-        layers[name if name not in layers else f"{name} ({node.name})"] = call.factors
-    return Bounded(found, call.shape)
+
+    def item(self, node: fx.Node, whole: Any, index: Any) -> Any:
+        return Bounded(whole.constant, _shape(node)) if isinstance(whole, Bounded) else whole[index]
+
+    def call(self, node: fx.Node, arguments: dict[str, Any]) -> Any:
+        if not any(isinstance(self.values[n], Bounded) for n in node.all_input_nodes):
+            return node.target(**arguments)  # type: ignore[operator]  # random numbers
+        rule = lookup(node.target)
+        call = Call(node, _shape(node))
+        found = rule(call, **arguments) if rule is not None else None
+        if found is None:
+            raise ModelError(
+                f"no Lipschitz constant is known for {node.target} at {module_path(node) or 'the model'}; the bound covers "
+                "linear layers, convolutions, batch norm, poolings, activations with a bounded slope, sums and concatenations."
+            )
+        if call.factors is not None:
+            read = [n for n in node.all_input_nodes if n.name in self.traced.parameters]
+            name = self.traced.parameters[max(read, key=lambda n: len(_shape(n))).name] if read else node.name
+            self.layers[name if name not in self.layers else f"{name} ({node.name})"] = call.factors
+        return Bounded(found, call.shape)
 
 
 def _shape(node: fx.Node) -> torch.Size:

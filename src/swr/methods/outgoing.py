@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from swr.algebra.units import UnitLayer
+from swr.units import UnitLayer
 
 
 class OutgoingMagnitude:
     """mean |W_out| of every unit of a layer, over all weights that leave it, ready to be computed at every step.
 
-    >>> from swr.algebra.units import find_units
+    >>> from swr.units import find_units
     >>> layer = find_units(model, x).layers[0]
     >>> OutgoingMagnitude(model, layer)().shape
     torch.Size([4])

@@ -14,10 +14,10 @@ from torch import Generator, Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 from torch.optim import Optimizer
 
-from swr.algebra.units import Slice, UnitLayer
 from swr.methods.draws import fresh_values
 from swr.methods.fresh import Initialiser, own_initialiser
 from swr.methods.optimizer_state import forget
+from swr.units import Slice, UnitLayer
 
 _BY_FAN_IN = (nn.Linear.reset_parameters, _ConvNd.reset_parameters)
 """initialisers that draw every entry from U(−1/√fan_in, 1/√fan_in)"""

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from swr.algebra.units import find_units
 from swr.errors import InputsError, ModelError, StateError
 from swr.methods.base import Method
 from swr.methods.fresh import Initialiser, own_initialiser
 from swr.methods.optimizer_state import check_policy
 from swr.methods.recycling import recycle
+from swr.units import find_units
 
 PATIENCE = 100
 

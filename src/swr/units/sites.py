@@ -10,14 +10,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
 from swr.algebra.graph import module_path
-from swr.algebra.labelling import is_activation, is_pointwise, is_pooling, packet
-from swr.algebra.labels import Producer, Walk, along
+from swr.algebra.walk import packet, place
+from swr.units.labelling import is_activation, is_normalisation, is_pointwise, is_pooling
+from swr.units.labels import Producer, UnitWalk, along
 
 _CARRIERS = ("clone", "alias", "detach", "contiguous", "permute", "transpose", "t", "mT", "movedim", "squeeze", "unsqueeze")
 _DROPOUTS = ("dropout", "native_dropout", "feature_dropout", "alpha_dropout")
@@ -41,23 +41,30 @@ class Site:
     nonnegative: bool
 
 
-def find_site(walk: Walk, producer: Producer, model: nn.Module) -> Site | str:
+@dataclass(frozen=True)
+class LeftAlone:
+    """Why a layer's units cannot be recycled."""
+
+    reason: str
+
+
+def find_site(walk: UnitWalk, producer: Producer, model: nn.Module) -> Site | LeftAlone:
     """The site of a layer's units, or why there is none."""
     start = _leaves_module(producer.node)
-    if start is None or _axis(walk, producer, start) is None or producer.name != _path(start):
-        return "its output is not that of a module, so that it cannot be observed"
+    if start is None or _axis(walk, producer, start) is None or not _is_output_of(start, producer.name, model):
+        return LeftAlone("its output is not that of a module, so that it cannot be observed")
     stations, seen = _way(walk, producer, start)
     hooked = [station for station in stations if station is start or _is_module_output(station, walk, model)][-1]
     replay = _replay(walk, seen, hooked, stations[-1])
     axis = _axis(walk, producer, stations[-1])
     if replay is None or axis is None:
-        return f"its activation, {packet(stations[-1])} at {module_path(stations[-1]) or 'the model'}, cannot be observed"
-    names = tuple(packet(node) for node in replay.nodes if node.op == "call_function")
+        return LeftAlone(f"its activation, {place(stations[-1])}, cannot be observed")
+    names = tuple(packet(node.target) for node in replay.nodes if node.op == "call_function")
     function = fx.GraphModule(nn.Module(), replay).forward if names else _identity
-    return Site(_path(hooked), axis, names, function, nonnegative=packet(stations[-1]) == "relu")
+    return Site(_path(hooked), axis, names, function, nonnegative=packet(stations[-1].target) == "relu")
 
 
-def _way(walk: Walk, producer: Producer, start: fx.Node) -> tuple[list[fx.Node], list[fx.Node]]:
+def _way(walk: UnitWalk, producer: Producer, start: fx.Node) -> tuple[list[fx.Node], list[fx.Node]]:
     """The nodes that the units must all pass, up to the activation; and all nodes on the way."""
     inside = [start]
     passed = [start]
@@ -70,7 +77,7 @@ def _way(walk: Walk, producer: Producer, start: fx.Node) -> tuple[list[fx.Node],
         if _axis(walk, producer, node) is None:
             break
         inside.append(node)
-        if isinstance(walk.labels[node], tuple) or any(
+        if isinstance(walk.values[node], tuple) or any(
             user not in inside for each in inside[:-1] for user in _users(walk, each)
         ):
             continue
@@ -84,7 +91,7 @@ def _way(walk: Walk, producer: Producer, start: fx.Node) -> tuple[list[fx.Node],
     return passed[: best + 1], inside
 
 
-def _replay(walk: Walk, inside: list[fx.Node], begin: fx.Node, end: fx.Node) -> fx.Graph | None:
+def _replay(walk: UnitWalk, inside: list[fx.Node], begin: fx.Node, end: fx.Node) -> fx.Graph | None:
     """The operators from one node to another as a graph of one input, dropout left out; None if they need anything else."""
     graph = fx.Graph()
     values = {begin: graph.placeholder("output")}
@@ -92,9 +99,9 @@ def _replay(walk: Walk, inside: list[fx.Node], begin: fx.Node, end: fx.Node) -> 
         inputs = node.all_input_nodes
         if not inputs or not all(each in values for each in inputs):
             continue
-        if packet(node) in _DROPOUTS or (node.target is operator.getitem and packet(inputs[0]) in _DROPOUTS):
+        if packet(node.target) in _DROPOUTS or (node.target is operator.getitem and packet(inputs[0].target) in _DROPOUTS):
             values[node] = values[inputs[0]]
-        elif is_pointwise(node) or is_pooling(node) or packet(node) in _CARRIERS:
+        elif is_pointwise(node) or is_pooling(node) or packet(node.target) in _CARRIERS:
             values[node] = graph.node_copy(node, lambda each: values[each])
     if end not in values:
         return None
@@ -103,16 +110,15 @@ def _replay(walk: Walk, inside: list[fx.Node], begin: fx.Node, end: fx.Node) -> 
     return graph
 
 
-def _axis(walk: Walk, producer: Producer, node: fx.Node) -> int | None:
+def _axis(walk: UnitWalk, producer: Producer, node: fx.Node) -> int | None:
     """The one axis along which a tensor holds the producer's units in their order, from the end; None if there is none."""
-    labels = walk.labels[node]
+    labels = walk.values[node]
     labels = labels[0] if isinstance(labels, tuple) else labels
     if not isinstance(labels, Tensor):
         return None
     units = torch.arange(producer.first, producer.first + producer.size)
-    home = producer.node.meta["val"].ndim - _home(producer)
     if producer.size == 1:  # any axis of length one would do: only its own is trusted
-        candidates = [labels.ndim - home] if labels.ndim >= home else []
+        candidates = [labels.ndim + producer.home] if labels.ndim >= -producer.home else []
     else:
         candidates = [axis for axis in range(labels.ndim) if labels.shape[axis] == producer.size]
     for axis in candidates:
@@ -122,24 +128,23 @@ def _axis(walk: Walk, producer: Producer, node: fx.Node) -> int | None:
     return None
 
 
-def _home(producer: Producer) -> int:
-    """The axis of the units in the layer's own output."""
-    weight: Any = producer.node.args[1]
-    places = weight.meta["val"].ndim - 2 if "conv" in packet(producer.node) else 0
-    return int(producer.node.meta["val"].ndim) - 1 - int(places)
-
-
 def _leaves_module(node: fx.Node) -> fx.Node | None:
     """The node that leaves the layer's module: itself, or a view of it."""
     while any(_key(user) == _key(node) for user in node.users):
         users = list(node.users)
-        if len(users) != 1 or packet(users[0]) not in ("view", "_unsafe_view", "reshape", *_CARRIERS):
+        if len(users) != 1 or packet(users[0].target) not in ("view", "_unsafe_view", "reshape", *_CARRIERS):
             return None
         node = users[0]
     return node
 
 
-def _is_module_output(node: fx.Node, walk: Walk, model: nn.Module) -> bool:
+def _is_output_of(node: fx.Node, name: str, model: nn.Module) -> bool:
+    """Whether a node leaves the module of this name, which may be registered under other names too."""
+    modules = dict(model.named_modules(remove_duplicate=False))
+    return _path(node) in modules and modules[_path(node)] is modules[name]
+
+
+def _is_module_output(node: fx.Node, walk: UnitWalk, model: nn.Module) -> bool:
     """Whether the node is the output of one of torch's own modules without children that runs once a pass."""
     path = _path(node)
     modules = dict(model.named_modules(remove_duplicate=False))
@@ -153,15 +158,15 @@ def _is_module_output(node: fx.Node, walk: Walk, model: nn.Module) -> bool:
 
 def _is_norm_output(node: fx.Node) -> bool:
     source = node.all_input_nodes[0] if node.target is operator.getitem else node
-    return "norm" in packet(source)
+    return is_normalisation(source)
 
 
-def _is_statistic(walk: Walk, node: fx.Node) -> bool:
+def _is_statistic(walk: UnitWalk, node: fx.Node) -> bool:
     """The batch's mean or variance on the way to a running statistic."""
     return node.target is operator.getitem and node in walk.traced.mutated.values()
 
 
-def _users(walk: Walk, node: fx.Node) -> list[fx.Node]:
+def _users(walk: UnitWalk, node: fx.Node) -> list[fx.Node]:
     """Who reads a node, but for the running statistics."""
     return [
         user for user in node.users if (user.op != "output" or node in walk.traced.outputs) and not _is_statistic(walk, user)

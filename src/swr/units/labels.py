@@ -8,7 +8,6 @@ anything else loses it, with the reason; an unknown operator loses all that goes
 
 from __future__ import annotations
 
-import operator
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,9 +17,10 @@ import torch
 from torch import Tensor, fx
 
 from swr.algebra.graph import Traced, module_path
+from swr.algebra.walk import Source, Visitor, place, walk
 
 Labels = Tensor | None
-"""the unit of each entry, 0 where it is none's; None: a constant, which belongs to nobody and disturbs nobody"""
+"""the unit of each entry, 0 where it belongs to none; None: a constant, which belongs to none and disturbs none"""
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class Producer:
     """A layer whose outputs are units.
 
     node: its output; weight, bias: names of its parameters; axis: of the weight, along which the units lie.
+    home: the axis of the output along which the units lie, from the end.
     first: the label of unit 0.
     """
 
@@ -35,6 +36,7 @@ class Producer:
     weight: str
     bias: str | None
     axis: int
+    home: int
     size: int
     first: int
 
@@ -54,16 +56,21 @@ class Use:
     labels: Tensor
 
 
+Rule = Callable[["UnitWalk", fx.Node, dict[str, Any]], Any]
+
+
 @dataclass
-class Walk:
+class UnitWalk(Visitor):
     """What is known while the graph is gone through; the argument of every rule.
 
     frozen: names of the parameters that are not trained.
+    lookup: node -> the rule of its operator, or None.
     """
 
     traced: Traced
     frozen: frozenset[str]
-    labels: dict[fx.Node, Any] = field(default_factory=dict)
+    lookup: Callable[[fx.Node], Rule | None]
+    values: dict[fx.Node, Any] = field(default_factory=dict)
     producers: list[Producer] = field(default_factory=list)
     uses: list[Use] = field(default_factory=list)
     lost: dict[int, str] = field(default_factory=dict)
@@ -71,6 +78,40 @@ class Walk:
     refused: dict[str, str] = field(default_factory=dict)
     """layers that have no units at all, and why"""
     where: str = ""
+
+    def placeholder(self, node: fx.Node, source: Source) -> Labels:
+        """Parameters and inputs belong to no unit; buffers that never change are constants."""
+        held = source.kind == "constant" or (source.kind == "buffer" and source.name not in self.traced.mutated)
+        return None if held or not _is_tensor(node) else nobody(node.meta["val"].shape)
+
+    def is_constant(self, value: Any) -> bool:
+        """Labels of constants are None."""
+        return value is None
+
+    def fold(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[None, ...] | None:
+        """Constant again."""
+        value = node.meta.get("val")
+        return (None,) * len(value) if isinstance(value, (tuple, list)) else None
+
+    def argument(self, node: fx.Node, value: Any) -> fx.Node:
+        """Rules ask for more than the labels of a tensor: its shape, the name of a parameter."""
+        return node
+
+    def call(self, node: fx.Node, arguments: dict[str, Any]) -> Any:
+        """What the rule says; without one, all that goes in is lost."""
+        self.where = place(node)
+        value = node.meta.get("val")
+        if not isinstance(value, (Tensor, tuple, list)):  # a number or an assertion
+            for each in tensors(node) if value is not None else ():
+                self.lose(self.values[each], f"{self.where} reads a number from it")
+            return None
+        rule = self.lookup(node)
+        if rule is not None:
+            return rule(self, node, arguments)
+        for each in tensors(node):
+            for labels in self.values[each] if isinstance(self.values[each], tuple) else (self.values[each],):
+                self.lose(labels, f"{self.where} mixes it with others, or is not known")
+        return _nothing(value)
 
     def lose(self, labels: Labels, reason: str) -> None:
         """These units are not followed any further."""
@@ -83,7 +124,7 @@ class Walk:
 
     def of(self, node: fx.Node) -> Tensor:
         """The labels of a tensor; those of a constant are all 0."""
-        labels: Labels = self.labels[node]
+        labels: Labels = self.values[node]
         return nobody(node.meta["val"].shape) if labels is None else labels
 
     def parameter(self, node: Any) -> tuple[str | None, str]:
@@ -101,7 +142,7 @@ class Walk:
         return self.traced.buffers.get(node.name) if isinstance(node, fx.Node) else None
 
     def new_units(self, node: fx.Node, weight: Any, bias: Any, weight_axis: int, axis: int) -> Tensor:
-        """The output of a layer: units along ``axis`` if its parameters are its own."""
+        """The output of a layer: units along ``axis``, from the end, if its parameters are its own."""
         shape = node.meta["val"].shape
         name, reason = self.parameter(weight)
         shift, complaint = (None, "") if bias is None else self.parameter(bias)
@@ -110,7 +151,7 @@ class Walk:
             self.refused.setdefault(path, f"its weight {reason}" if name is None else f"its bias {complaint}")
             return nobody(shape)
         first = 1 + sum(producer.size for producer in self.producers)
-        self.producers.append(Producer(node, name, shift, weight_axis, shape[axis], first))
+        self.producers.append(Producer(node, name, shift, weight_axis, axis, shape[axis], first))
         numbers = torch.arange(first, first + shape[axis])
         return spread(numbers, axis % len(shape), len(shape)).expand(shape)
 
@@ -130,39 +171,19 @@ class Walk:
         return [node for node in self.traced.graph.nodes if node.op == "placeholder" and names.get(node.name) == name]
 
 
-Rule = Callable[[Walk, fx.Node, dict[str, Any]], Any]
-
-
-def label(traced: Traced, frozen: frozenset[str], lookup: Callable[[fx.Node], Rule | None]) -> Walk:
+def label(traced: Traced, frozen: frozenset[str], lookup: Callable[[fx.Node], Rule | None]) -> UnitWalk:
     """Follow every unit through the graph.
 
     frozen: names of the parameters that are not trained.
     lookup: node -> the rule of its operator, or None.
     """
-    walk = Walk(traced, frozen)
-    for node in traced.graph.nodes:
-        if node.op == "placeholder":
-            held = node.name in traced.constants or (
-                node.name in traced.buffers and traced.buffers[node.name] not in traced.mutated
-            )
-            walk.labels[node] = None if held or not _is_tensor(node) else nobody(node.meta["val"].shape)
-        elif node.op == "call_function":
-            walk.labels[node] = _call(walk, node, lookup)
-        else:  # a branch of torch.cond and the like
-            walk.labels[node] = None
+    units = UnitWalk(traced, frozen, lookup)
+    walk(traced, units)
     for node in traced.outputs:
-        walk.lose(walk.labels[node], "it is an output of the model")
+        units.lose(units.values[node], "it is an output of the model")
     for name, node in traced.mutated.items():
-        walk.lose(walk.labels[node], f"it is kept in the buffer {name}")
-    return walk
-
-
-def arguments(node: fx.Node) -> dict[str, Any]:
-    """The arguments of an operator by name, defaults included."""
-    schema = node.target._schema.arguments  # type: ignore[union-attr]
-    given = dict(zip((a.name for a in schema), node.args, strict=False))
-    defaults = {a.name: a.default_value for a in schema if a.has_default_value()}
-    return {**defaults, **given, **node.kwargs}
+        units.lose(units.values[node], f"it is kept in the buffer {name}")
+    return units
 
 
 def nobody(shape: Any) -> Tensor:
@@ -189,30 +210,6 @@ def tensors(node: fx.Node) -> Iterator[fx.Node]:
     return (each for each in node.all_input_nodes if _is_tensor(each) or isinstance(each.meta.get("val"), (tuple, list)))
 
 
-def _call(walk: Walk, node: fx.Node, lookup: Callable[[fx.Node], Rule | None]) -> Any:
-    if node.target is operator.getitem:
-        whole, index = node.args
-        source: Any = walk.labels[whole]  # type: ignore[index]
-        return source[index] if isinstance(source, tuple) else source  # type: ignore[index]
-    value = node.meta.get("val")
-    if not isinstance(value, (Tensor, tuple, list)):  # a number or an assertion
-        for each in tensors(node):
-            if value is not None:
-                walk.lose(walk.labels[each], f"{_name(node)} at {module_path(node) or 'the model'} reads a number from it")
-        return None
-    known = all(walk.labels[each] is None for each in tensors(node))
-    if known and torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
-        return None if isinstance(value, Tensor) else (None,) * len(value)
-    walk.where = f"{_name(node)} at {module_path(node) or 'the model'}"
-    rule = lookup(node)
-    if rule is not None:
-        return rule(walk, node, arguments(node))
-    for each in tensors(node):
-        for labels in walk.labels[each] if isinstance(walk.labels[each], tuple) else (walk.labels[each],):
-            walk.lose(labels, f"{walk.where} mixes it with others, or is not known")
-    return _nothing(value)
-
-
 def _nothing(value: Any) -> Any:
     if isinstance(value, Tensor):
         return nobody(value.shape)
@@ -221,7 +218,3 @@ def _nothing(value: Any) -> Any:
 
 def _is_tensor(node: fx.Node) -> bool:
     return isinstance(node.meta.get("val"), Tensor)
-
-
-def _name(node: fx.Node) -> str:
-    return str(getattr(node.target, "overloadpacket", node.target)).removeprefix("aten.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,38 +10,38 @@ import torch.nn.functional as F
 from torch import Tensor, fx
 
 from swr.algebra.graph import module_path
-from swr.algebra.labels import Labels, Rule, Use, Walk, along, nobody, spread
+from swr.algebra.walk import is_random, packet
+from swr.units.labels import Labels, Rule, UnitWalk, Use, along, nobody, spread
 
 _RULES: dict[str, Rule] = {}
 
 
 def lookup(node: fx.Node) -> Rule | None:
     """The rule of a node's operator; whatever torch calls pointwise needs none of its own."""
-    found = _RULES.get(packet(node))
+    found = _RULES.get(packet(node.target))
     if found is None and torch.Tag.pointwise in getattr(node.target, "tags", ()):
         return _pointwise
     return found
 
 
-def packet(node: fx.Node) -> str:
-    """The operator without its overload: ``relu``."""
-    return str(getattr(node.target, "overloadpacket", node.target)).removeprefix("aten.")
-
-
 def is_activation(node: fx.Node) -> bool:
     """Whether the operator treats every entry by itself, perhaps with a slope of its own or at random."""
-    return lookup(node) is _pointwise or packet(node) in ("prelu", "_prelu_kernel")
+    return lookup(node) is _pointwise or packet(node.target) in ("prelu", "_prelu_kernel")
 
 
 def is_pointwise(node: fx.Node) -> bool:
     """Whether the operator treats every entry by itself and in the same way each time."""
-    random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
-    return lookup(node) is _pointwise and not random
+    return lookup(node) is _pointwise and not is_random(node)
 
 
 def is_pooling(node: fx.Node) -> bool:
     """Whether the operator works within the places of one channel."""
-    return lookup(node) is _within_places
+    return packet(node.target) in _PLACES
+
+
+def is_normalisation(node: fx.Node) -> bool:
+    """Whether the operator normalises each channel by itself."""
+    return lookup(node) is _batch_norm
 
 
 def _subject(args: dict[str, Any]) -> fx.Node:
@@ -60,10 +59,10 @@ def _rule(names: str) -> Callable[[Rule], Rule]:
 
 
 @_rule("hardswish where rrelu celu selu")
-def _pointwise(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Tensor:
+def _pointwise(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Tensor:
     """All that meets in an entry must be one unit's, or constant."""
     shape = node.meta["val"].shape
-    parts = [walk.labels[each].broadcast_to(shape) for each in node.all_input_nodes if walk.labels[each] is not None]
+    parts = [walk.values[each].broadcast_to(shape) for each in node.all_input_nodes if walk.values[each] is not None]
     common: Tensor = parts[0]
     for part in parts[1:]:
         clash = common != part
@@ -77,25 +76,25 @@ def _pointwise(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Tensor:
 @_rule(
     "clone alias detach contiguous _to_copy type_as lift_fresh_copy dropout feature_dropout alpha_dropout prelu _prelu_kernel"
 )
-def _same(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Tensor:
+def _same(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Tensor:
     return walk.of(_subject(args))
 
 
 @_rule("native_dropout")
-def _with_mask(walk: Walk, node: fx.Node, args: dict[str, Any]) -> tuple[Tensor, Tensor]:
+def _with_mask(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> tuple[Tensor, Tensor]:
     return walk.of(args["input"]), walk.of(args["input"])
 
 
 @_rule("zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty")
-def _constant(walk: Walk, node: fx.Node, args: dict[str, Any]) -> None:
+def _constant(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> None:
     """Only the shape counts."""
 
 
 @_rule("fill")
-def _filled(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Labels:
+def _filled(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Labels:
     value = args["value"]
     return (
-        walk.of(value).expand(node.meta["val"].shape) if isinstance(value, fx.Node) and walk.labels[value] is not None else None
+        walk.of(value).expand(node.meta["val"].shape) if isinstance(value, fx.Node) and walk.values[value] is not None else None
     )
 
 
@@ -105,7 +104,7 @@ def _filled(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Labels:
     unsafe_split_with_sizes cat stack flip roll rot90 diagonal unfold pixel_shuffle pixel_unshuffle channel_shuffle
     slice_scatter select_scatter diagonal_scatter copy"""
 )
-def _moved(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Any:
+def _moved(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Any:
     """The labels move as the entries do."""
 
     positional: Any = fx.map_arg(node.args, lambda each: walk.of(each).contiguous())
@@ -114,25 +113,42 @@ def _moved(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Any:
 
 
 @_rule("pad constant_pad_nd")
-def _padded(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Tensor:
+def _padded(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Tensor:
     labels = walk.of(args["self"]).double()
     return F.pad(labels, list(args["pad"]), mode=args.get("mode", "constant")).long()  # a constant that fills is nobody's
 
 
-@_rule(
-    """max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d
-    adaptive_avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d max_pool2d_with_indices max_pool3d_with_indices
-    adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d upsample_nearest1d upsample_nearest2d upsample_nearest3d
-    _upsample_nearest_exact1d _upsample_nearest_exact2d upsample_linear1d upsample_bilinear2d upsample_trilinear3d
-    upsample_bicubic2d reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
-    replication_pad3d"""
-)
-def _within_places(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Any:
+_PLACES = {
+    name: places
+    for places, names in (
+        (
+            1,
+            """max_pool1d max_pool1d_with_indices avg_pool1d adaptive_avg_pool1d adaptive_max_pool1d upsample_nearest1d
+            _upsample_nearest_exact1d upsample_linear1d reflection_pad1d replication_pad1d""",
+        ),
+        (
+            2,
+            """max_pool2d max_pool2d_with_indices avg_pool2d adaptive_avg_pool2d _adaptive_avg_pool2d adaptive_max_pool2d
+            upsample_nearest2d _upsample_nearest_exact2d upsample_bilinear2d upsample_bicubic2d reflection_pad2d
+            replication_pad2d""",
+        ),
+        (
+            3,
+            """max_pool3d max_pool3d_with_indices avg_pool3d adaptive_avg_pool3d _adaptive_avg_pool3d adaptive_max_pool3d
+            upsample_nearest3d upsample_trilinear3d reflection_pad3d replication_pad3d""",
+        ),
+    )
+    for name in names.split()
+}
+"""operators within one channel -> the number of its last axes that they mix"""
+
+
+@_rule(" ".join(_PLACES))
+def _within_places(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Any:
     """Channels stay apart, places mix: every place must hold the same units."""
     labels = walk.of(_subject(args))
-    places = int(re.findall(r"(\d)d", packet(node))[-1])
     first = labels
-    for place in range(1, places + 1):
+    for place in range(1, _PLACES[packet(node.target)] + 1):
         first = first.narrow(-place, 0, 1)
     value = node.meta["val"]
     shape = value.shape if isinstance(value, Tensor) else value[0].shape
@@ -143,7 +159,7 @@ def _within_places(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Any:
 
 
 @_rule("sum mean amax amin max min std var linalg_vector_norm norm logsumexp prod any all nansum nanmean argmax argmin")
-def _reduced(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Any:
+def _reduced(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Any:
     """What is summed up must be one unit's."""
     labels = walk.of(_subject(args))
     if "other" in args:  # the larger of two tensors
@@ -160,7 +176,7 @@ def _reduced(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Any:
 
 
 @_rule("cumsum cumprod cummax cummin logcumsumexp softmax _softmax log_softmax _log_softmax sort")
-def _along_axis(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Any:
+def _along_axis(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Any:
     """Entries mix along one axis: they must be one unit's."""
     labels = walk.of(_subject(args))
     dim = args.get("dim", -1)
@@ -173,27 +189,27 @@ def _along_axis(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Any:
 
 # Layers: they consume the units of their input and produce new ones.
 @_rule("linear")
-def _linear(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Tensor:
+def _linear(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Tensor:
     return _layer(walk, node, args["input"], -1, args["weight"], args["bias"], summed=1, weight_axis=0, axis=-1)
 
 
 @_rule("matmul mm addmm")
-def _times_matrix(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Tensor:
+def _times_matrix(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Tensor:
     """X W (+ b) with a matrix of parameters, [in, out]; any other product mixes what goes into it."""
-    added = packet(node) == "addmm"
+    added = packet(node.target) == "addmm"
     x: fx.Node = args["mat1" if added else "self"]
     bias: fx.Node | None = args["self"] if added else None
     weight: fx.Node = args["other"] if "other" in args else args["mat2"]
     plain = bias is None or (args["alpha"] == args["beta"] == 1 and bias.meta["val"].ndim == 1)
     if not plain or weight.name not in walk.traced.parameters or weight.meta["val"].ndim != 2:
         for each in node.all_input_nodes:
-            walk.lose(walk.labels[each], f"{walk.where} mixes it with others")
+            walk.lose(walk.values[each], f"{walk.where} mixes it with others")
         return nobody(node.meta["val"].shape)
     return _layer(walk, node, x, -1, weight, bias, summed=0, weight_axis=1, axis=-1)
 
 
 def _layer(
-    walk: Walk, node: fx.Node, x: fx.Node, x_axis: int, weight: Any, bias: Any, *, summed: int, weight_axis: int, axis: int
+    walk: UnitWalk, node: fx.Node, x: fx.Node, x_axis: int, weight: Any, bias: Any, *, summed: int, weight_axis: int, axis: int
 ) -> Tensor:
     line = walk.consumed(walk.of(x), x_axis, weight)
     if line is not None:
@@ -202,12 +218,15 @@ def _layer(
     return walk.new_units(node, weight, bias, weight_axis, axis)
 
 
+_TRANSPOSED = ("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+
+
 @_rule("conv1d conv2d conv3d convolution conv_transpose1d conv_transpose2d conv_transpose3d")
-def _convolution(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Tensor:
+def _convolution(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Tensor:
     weight, bias, groups = args["weight"], args["bias"], args["groups"]
     dims = weight.meta["val"].ndim
     channels = 1 - dims  # from the end: [channels, *places]
-    transposed = args.get("transposed", "transpose" in packet(node))
+    transposed = args.get("transposed", packet(node.target) in _TRANSPOSED)
     line = walk.consumed(walk.of(args["input"]), channels, weight)
     if line is not None:
         name = walk.traced.parameters[weight.name]
@@ -233,7 +252,7 @@ def _channels_read(line: Tensor, shape: Any, groups: int, transposed: bool) -> T
     """batch_norm instance_norm native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional
     _native_batch_norm_legit_no_training cudnn_batch_norm"""
 )
-def _batch_norm(walk: Walk, node: fx.Node, args: dict[str, Any]) -> Any:
+def _batch_norm(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Any:
     labels = walk.of(args["input"])
     line = along(labels, 1)
     parts = {"gain": args.get("weight"), "shift": args.get("bias")}

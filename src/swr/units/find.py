@@ -20,10 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from swr.algebra.graph import trace
-from swr.algebra.labelling import lookup
-from swr.algebra.labels import Producer, Use, Walk, label
 from swr.algebra.plan import as_args
-from swr.algebra.sites import Site, find_site
+from swr.units.labelling import lookup
+from swr.units.labels import Producer, UnitWalk, Use, label
+from swr.units.sites import LeftAlone, Site, find_site
 
 NOT_ONE = -1
 """in :attr:`Slice.units`: an entry that belongs to no unit of the layer"""
@@ -114,20 +114,20 @@ def find_units(model: nn.Module, example_inputs: Any = (), kwargs: Mapping[str, 
     layers: list[UnitLayer] = []
     left_alone = dict(walk.refused)
     for index, producer in enumerate(walk.producers):
-        found = walk.lost.get(index) or _layer(walk, producer, model)
-        if isinstance(found, str):
-            left_alone[producer.name] = found
+        found = LeftAlone(walk.lost[index]) if index in walk.lost else _layer(walk, producer, model)
+        if isinstance(found, LeftAlone):
+            left_alone[producer.name] = found.reason
         else:
             layers.append(found)
     return Units(tuple(layers), left_alone)
 
 
-def _layer(walk: Walk, producer: Producer, model: nn.Module) -> UnitLayer | str:
+def _layer(walk: UnitWalk, producer: Producer, model: nn.Module) -> UnitLayer | LeftAlone:
     consumers = _slices(walk, producer, "consumer")
     if not consumers:
-        return "nothing reads it"
+        return LeftAlone("nothing reads it")
     site = find_site(walk, producer, model)
-    if isinstance(site, str):
+    if isinstance(site, LeftAlone):
         return site
     return UnitLayer(
         producer.name,
@@ -144,7 +144,7 @@ def _layer(walk: Walk, producer: Producer, model: nn.Module) -> UnitLayer | str:
     )
 
 
-def _slices(walk: Walk, producer: Producer, role: str) -> tuple[Slice, ...]:
+def _slices(walk: UnitWalk, producer: Producer, role: str) -> tuple[Slice, ...]:
     uses = [use for use in walk.uses if use.role == role]
     slices = [Slice(use.name, _own(use, producer)) for use in uses]
     return tuple(each for each in slices if bool((each.units != NOT_ONE).any()))

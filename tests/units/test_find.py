@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from swr.algebra.units import UnitLayer, find_units
 from swr.bench import models
+from swr.units import UnitLayer, find_units
 from zoo import ZOO, Network
 from zoo.probe import floating_outputs
 from zoo.sequences import Encoder

@@ -1,0 +1,1 @@
+"""PyTorch's own operator database as the judge of the algebra."""
