@@ -193,10 +193,10 @@ def test_only_a_small_epsilon_of_a_normalisation_layer_counts_as_nothing(name):
     for eps, kind in ((1e-12, "free"), (1e-3, "free"), (1.1e-3, "held"), (0.5, "held")):
         model = nn.Sequential(nn.Linear(4, 4), NORMALISED[name](eps), nn.Linear(4, 2)).double()
         plan, chained = swr.analyze(model, x), swr.chain(model)
-        assert plan.solution.kind("0.weight") == chained.solution.kind("0.weight") == kind
+        assert plan.kinds["0.weight"] == chained.kinds["0.weight"] == kind
         if kind == "held" or eps < 1e-9:
             assert plan.verify(model, x) < 1e-7
-    assert swr.analyze(model, x, inhomogeneous="pass").solution.kind("0.weight") == "free"
+    assert swr.analyze(model, x, inhomogeneous="pass").kinds["0.weight"] == "free"
 
 
 def test_a_cosine_with_a_large_epsilon_is_not_scale_free():
