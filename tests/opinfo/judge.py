@@ -271,7 +271,7 @@ def typical(operator: OpInfo) -> SampleInput | None:
         model = Scaled(operator.op, sample)
         try:
             entries = says(model.outputs(torch.zeros(len(model.s))))
-        except Exception:  # kernels that this machine does not have
+        except (AssertionError, NotImplementedError, RuntimeError):  # no such kernel on this machine
             return 0, 0
         return (len(model.s), min(entries, 50)) if entries > 1 else (0, entries)
 
