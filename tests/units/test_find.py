@@ -299,6 +299,18 @@ def test_an_operator_that_mixes_or_is_not_known_leaves_a_layer_alone(between):
     assert set(units.left_alone) == {"fc1", "fc2"}
 
 
+def test_a_weight_of_the_model_itself_is_no_module_that_could_be_observed():
+    class Bare(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight, self.head = nn.Parameter(torch.randn(6, 4)), nn.Linear(6, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.head(F.linear(x, self.weight).relu())
+
+    assert "not that of a module" in find_units(Bare(), torch.randn(3, 4)).left_alone["weight"]
+
+
 def test_a_module_that_is_used_again_is_not_hooked():
     class Shared(nn.Module):
         def __init__(self) -> None:

@@ -231,8 +231,8 @@ def analyze(
     model: a plain model, before it is wrapped (DDP, FSDP, torch.compile).
     example_inputs: a tensor, or a tuple of positional inputs.
     kwargs: keyword inputs.
-    inhomogeneous: "hold" the scale before gelu and friends; "pass" treats them as homogeneous, which is approximate;
-        "raise" refuses models with an operator that restricts the scales.
+    inhomogeneous: "hold" the scale before non-homogeneous activations (GELU, SiLU, tanh); "pass" treats them as homogeneous,
+        which is approximate; "raise" refuses models with an operator that restricts the scales.
     """
     if inhomogeneous not in ("hold", "pass", "raise"):
         raise OptionError(f'inhomogeneous must be "hold", "pass" or "raise", found {inhomogeneous!r}.')

@@ -1,7 +1,7 @@
 """Units and their consumers, read from the traced graph.
 
-Unit i of a layer: what comes in is row i of its weight, entry i of its bias and of a normalisation of each channel behind it;
-what goes out is every weight that multiplies its activation, behind pooling, flattening and whatever moves entries around.
+Unit i of a layer: what comes in is row i of its weight, entry i of its bias and of a normalisation of each channel after it;
+what goes out is every weight that multiplies its activation, after pooling, flattening and whatever moves entries around.
 
     h_i = φ(W[i] · x + b_i),   y = Σ_i V[:, i] h_i + …        incoming W[i], b_i;   outgoing V[:, i]
 
@@ -56,7 +56,7 @@ class UnitLayer:
     size: how many units.
     weight, axis: the name of its weight, and the axis of it along which the units lie.
     bias: the name of its bias, if it has one.
-    gains, shifts, means, variances: entries of normalisation layers behind it that belong to one unit each.
+    gains, shifts, means, variances: entries of normalisation layers after it that belong to one unit each.
     consumers: every weight that multiplies the units' activations.
     site: where the activations can be seen.
     """

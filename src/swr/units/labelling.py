@@ -11,7 +11,7 @@ from torch import Tensor, fx
 
 from swr.algebra.graph import module_path
 from swr.algebra.walk import is_random, packet
-from swr.units.labels import Labels, Rule, UnitWalk, Use, along, nobody, spread
+from swr.units.labels import Labels, Rule, UnitWalk, Use, along, no_unit, spread
 
 _RULES: dict[str, Rule] = {}
 
@@ -114,8 +114,9 @@ def _moved(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Any:
 
 @_rule("pad constant_pad_nd")
 def _padded(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Tensor:
+    """A constant that fills belongs to no unit."""
     labels = walk.of(args["self"]).double()
-    return F.pad(labels, list(args["pad"]), mode=args.get("mode", "constant")).long()  # a constant that fills is nobody's
+    return F.pad(labels, list(args["pad"]), mode=args.get("mode", "constant")).long()
 
 
 _PLACES = {
@@ -154,7 +155,7 @@ def _within_places(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Any:
     shape = value.shape if isinstance(value, Tensor) else value[0].shape
     if bool((labels != first).any()):
         walk.lose(labels, f"{walk.where} mixes it with others")
-        first = nobody(first.shape)
+        first = no_unit(first.shape)
     return first.expand(shape) if isinstance(value, Tensor) else (first.expand(shape),) * len(value)
 
 
@@ -167,10 +168,10 @@ def _reduced(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Any:
     dims = args.get("dim")
     dims = list(range(labels.ndim)) if dims in (None, []) else [dims] if isinstance(dims, int) else list(dims)
     keep = bool(args.get("keepdim", False))
-    low, high = (labels.amin(dims, keep), labels.amax(dims, keep)) if labels.numel() else (nobody(()), nobody(()))
+    low, high = (labels.amin(dims, keep), labels.amax(dims, keep)) if labels.numel() else (no_unit(()), no_unit(()))
     if bool((low != high).any()):
         walk.lose(labels, f"{walk.where} mixes it with others")
-        low = nobody(low.shape)
+        low = no_unit(low.shape)
     value = node.meta["val"]
     return low if isinstance(value, Tensor) else (low,) * len(value)
 
@@ -182,7 +183,7 @@ def _along_axis(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Any:
     dim = args.get("dim", -1)
     if bool((labels != labels.narrow(dim, 0, 1)).any()):
         walk.lose(labels, f"{walk.where} mixes it with others")
-        labels = nobody(labels.shape)
+        labels = no_unit(labels.shape)
     value = node.meta["val"]
     return labels if isinstance(value, Tensor) else (labels,) * len(value)
 
@@ -204,7 +205,7 @@ def _times_matrix(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Tensor
     if not plain or weight.name not in walk.traced.parameters or weight.meta["val"].ndim != 2:
         for each in node.all_input_nodes:
             walk.lose(walk.values[each], f"{walk.where} mixes it with others")
-        return nobody(node.meta["val"].shape)
+        return no_unit(node.meta["val"].shape)
     return _layer(walk, node, x, -1, weight, bias, summed=0, weight_axis=1, axis=-1)
 
 
@@ -233,7 +234,7 @@ def _convolution(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Tensor:
         walk.uses.append(Use(name, "consumer", _channels_read(line, weight.meta["val"].shape, groups, transposed)))
     if transposed and groups > 1:  # a unit's incoming weights are no slice along one axis
         walk.refused.setdefault(module_path(node) or "the model", "its channels are transposed in groups")
-        return nobody(node.meta["val"].shape)
+        return no_unit(node.meta["val"].shape)
     return walk.new_units(node, weight, bias, 1 if transposed else 0, channels)
 
 
@@ -272,10 +273,10 @@ def _batch_norm(walk: UnitWalk, node: fx.Node, args: dict[str, Any]) -> Any:
             found.append(Use(name, role, line))
     if reason:
         walk.lose(labels, reason)
-        labels = nobody(labels.shape)
+        labels = no_unit(labels.shape)
     else:
         walk.uses += found
     value = node.meta["val"]
     if isinstance(value, Tensor):
         return labels
-    return (labels, *(nobody(each.shape) for each in value[1:]))
+    return (labels, *(no_unit(each.shape) for each in value[1:]))

@@ -82,7 +82,7 @@ class UnitWalk(Visitor):
     def placeholder(self, node: fx.Node, source: Source) -> Labels:
         """Parameters and inputs belong to no unit; buffers that never change are constants."""
         held = source.kind == "constant" or (source.kind == "buffer" and source.name not in self.traced.mutated)
-        return None if held or not _is_tensor(node) else nobody(node.meta["val"].shape)
+        return None if held or not _is_tensor(node) else no_unit(node.meta["val"].shape)
 
     def is_constant(self, value: Any) -> bool:
         """Labels of constants are None."""
@@ -125,7 +125,7 @@ class UnitWalk(Visitor):
     def of(self, node: fx.Node) -> Tensor:
         """The labels of a tensor; those of a constant are all 0."""
         labels: Labels = self.values[node]
-        return nobody(node.meta["val"].shape) if labels is None else labels
+        return no_unit(node.meta["val"].shape) if labels is None else labels
 
     def parameter(self, node: Any) -> tuple[str | None, str]:
         """The name of a parameter that is trained and read in one place only; or None, and why not."""
@@ -149,7 +149,7 @@ class UnitWalk(Visitor):
         if name is None or (bias is not None and shift is None):
             path = module_path(node) or (name or "the model")
             self.refused.setdefault(path, f"its weight {reason}" if name is None else f"its bias {complaint}")
-            return nobody(shape)
+            return no_unit(shape)
         first = 1 + sum(producer.size for producer in self.producers)
         self.producers.append(Producer(node, name, shift, weight_axis, axis, shape[axis], first))
         numbers = torch.arange(first, first + shape[axis])
@@ -186,7 +186,7 @@ def label(traced: Traced, frozen: frozenset[str], lookup: Callable[[fx.Node], Ru
     return units
 
 
-def nobody(shape: Any) -> Tensor:
+def no_unit(shape: Any) -> Tensor:
     """Labels of a tensor that is no unit's."""
     return torch.zeros((), dtype=torch.long).expand(tuple(shape))
 
@@ -212,7 +212,7 @@ def tensors(node: fx.Node) -> Iterator[fx.Node]:
 
 def _nothing(value: Any) -> Any:
     if isinstance(value, Tensor):
-        return nobody(value.shape)
+        return no_unit(value.shape)
     return tuple(_nothing(each) for each in value) if isinstance(value, (tuple, list)) else None
 
 

@@ -141,7 +141,7 @@ def _leaves_module(node: fx.Node) -> fx.Node | None:
 def _is_output_of(node: fx.Node, name: str, model: nn.Module) -> bool:
     """Whether a node leaves the module of this name, which may be registered under other names too."""
     modules = dict(model.named_modules(remove_duplicate=False))
-    return _path(node) in modules and modules[_path(node)] is modules[name]
+    return name in modules and modules.get(_path(node)) is modules[name]
 
 
 def _is_module_output(node: fx.Node, walk: UnitWalk, model: nn.Module) -> bool:
