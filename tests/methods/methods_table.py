@@ -182,7 +182,7 @@ class Loop:
             inputs, labels = self.batch(number)
             self.model.train()
             loss = F.cross_entropy(self.model(inputs), labels)
-            penalty = self.method.penalty()
+            penalty = None if self.method.attached else self.method.penalty()
             if penalty is not None:
                 loss = loss + penalty
             self.optimizer.zero_grad()

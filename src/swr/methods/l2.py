@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from collections.abc import Sequence
+
+from torch import Tensor, nn
 
 from swr.methods.decay import Decay
 
@@ -20,7 +22,6 @@ class L2(Decay):
 
     title = "L2"
 
-    def differences(self, indices: list[int] | None = None) -> list[Tensor]:
+    def differences(self, parameters: Sequence[nn.Parameter]) -> list[Tensor]:
         """Θ itself."""
-        parameters: list[Tensor] = list(self._parameters.values())
-        return parameters if indices is None else [parameters[i] for i in indices]
+        return list(parameters)

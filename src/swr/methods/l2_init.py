@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -27,13 +28,11 @@ class L2Init(Decay):
     def __init__(self, model: nn.Module, example_inputs: Any = None, *, coefficient: float, seed: int = 0) -> None:
         super().__init__(model, example_inputs, coefficient=coefficient, seed=seed)
         self._initial = saved(self._parameters)
+        self._starts = {p: self._initial[name] for name, p in self._parameters.items()}
 
-    def differences(self, indices: list[int] | None = None) -> list[Tensor]:
+    def differences(self, parameters: Sequence[nn.Parameter]) -> list[Tensor]:
         """θ - θ_0."""
-        parameters: list[Tensor] = list(self._parameters.values())
-        initial = list(self._initial.values())
-        chosen = range(len(parameters)) if indices is None else indices
-        return list(torch._foreach_sub([parameters[i] for i in chosen], [initial[i] for i in chosen]))
+        return list(torch._foreach_sub(list(parameters), [self._starts[p] for p in parameters])) if parameters else []
 
     def _state(self) -> dict[str, Any]:
         return {"initial": dict(self._initial)}

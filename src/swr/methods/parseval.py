@@ -37,7 +37,7 @@ class Parseval(Penalty):
         loss + λ Σ_l ‖W_l W_lᵀ - s I‖²,   gradient 4λ (W Wᵀ - s I) W
 
     >>> method = Parseval(model, coefficient=1e-3)
-    >>> penalty = method.penalty()
+    >>> handle = method.attach(optimizer)
 
     When: in the loss.
     Touches: weights of hidden fully connected layers and convolutions (as matrices [outputs, inputs * kernel]).

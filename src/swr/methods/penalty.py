@@ -1,4 +1,4 @@
-"""Penalties that are added to the loss and left to autograd."""
+"""Methods that add a penalty λ R(θ) to the loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from swr.methods.options import at_least_zero
 class Penalty(Method):
     """λ R(θ); a subclass says what R is. Autocast does not reach it: R is computed in full precision.
 
-    coefficient: λ, at least 0; with 0 nothing is done.
+    Args:
+        coefficient: λ, at least 0; with 0 nothing is done.
     """
 
     symbols = {"coefficient": "λ"}  # noqa: RUF012
@@ -28,7 +29,7 @@ class Penalty(Method):
         raise NotImplementedError
 
     def penalty(self) -> Tensor | None:
-        """λ R(θ), to add to the loss."""
+        """λ R(θ), to add to the loss of a loop whose optimizer does not add its gradient."""
         if not self.coefficient:
             return None
         with torch.autocast(next(self.model.parameters()).device.type, enabled=False):

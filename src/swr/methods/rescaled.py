@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from swr.algebra.plan import ScalePlan, analyze
 from swr.errors import OptionError
 from swr.hooks import Handle
-from swr.methods.base import Method
+from swr.methods.base import Method, PenaltyIn
 from swr.methods.layers import convolutions, linears, parts
 from swr.rescaling import SoftWeightRescaling
 
@@ -61,8 +61,8 @@ class SWR(Method):
         options.setdefault("on_lr_decay", self.on_lr_decay)
         self.rescaler = SoftWeightRescaling(model, example_inputs, coefficient=coefficient, plan=plan, **options)
 
-    def attach(self, optimizer: Optimizer) -> Handle:
-        """Rescale after every real step of this optimizer."""
+    def attach(self, optimizer: Optimizer, *, penalty: PenaltyIn = "gradients") -> Handle:
+        """Rescale after every real step of this optimizer; there is no penalty."""
         self._handle = self.rescaler.attach(optimizer)
         return self._handle
 

@@ -18,9 +18,9 @@ class Spectral(SpectralNorm):
         loss + λ [ Σ_l (σ(W_l)^k - 1)² + Σ_b ‖b‖^2k + Σ_γ ‖γ - 1‖² ]      b: biases, and shifts of normalisation layers
 
     >>> method = Spectral(model, coefficient=1e-4)
-    >>> penalty = method.penalty()
+    >>> handle = method.attach(optimizer)
 
-    When: in the loss. Each call refines σ by one power iteration, from vectors that are kept; σ itself is differentiated.
+    When: in the loss. Each step refines σ by one power iteration, from vectors that are kept; σ itself is differentiated.
     Touches: weights of convolutions (as matrices [outputs, inputs * kernel]) and fully connected layers, the head included,
         their biases, gains and shifts.
     Keeps: one vector per matrix.

@@ -17,9 +17,9 @@ class SpectralNorm(Penalty):
         loss + λ/2 Σ_l σ(W_l)²,   gradient λ σ u vᵀ
 
     >>> method = SpectralNorm(model, coefficient=0.01)
-    >>> penalty = method.penalty()
+    >>> handle = method.attach(optimizer)
 
-    When: in the loss. Each call refines σ by one power iteration, from vectors that are kept; σ itself is differentiated.
+    When: in the loss. Each step refines σ by one power iteration, from vectors that are kept; σ itself is differentiated.
     Touches: weights of convolutions (as matrices [outputs, inputs * kernel]) and fully connected layers, the head included.
     Keeps: one vector per matrix.
     Source: Y. Yoshida, T. Miyato, 2017, "Spectral Norm Regularization for Improving the Generalizability of Deep Learning",

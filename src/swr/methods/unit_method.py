@@ -15,8 +15,7 @@ from swr.methods.base import Method
 from swr.methods.fresh import Initialiser, own_initialiser
 from swr.methods.optimizer_state import check_policy
 from swr.methods.recycling import recycle
-
-PATIENCE = 100
+from swr.methods.unseen import Unseen
 
 
 class UnitMethod(Method):
@@ -48,7 +47,7 @@ class UnitMethod(Method):
         self.units = find_units(model, example_inputs)
         if not self.units.layers:
             raise ModelError(f"no unit of this model can be recycled:\n{self.units.describe()}")
-        self._blind = 0
+        self._unseen = Unseen()
         self._hooks = [
             model.get_submodule(layer.site.module).register_forward_hook(_Listener(self, i))
             for i, layer in enumerate(self.units.layers)
@@ -74,13 +73,7 @@ class UnitMethod(Method):
 
     def blind(self, unseen: bool) -> bool:
         """Whether there was no pass to look at before this step; a hundred such steps in a row are an error."""
-        self._blind = self._blind + 1 if unseen and self.watching() else 0
-        if self._blind == PATIENCE:
-            raise ModelError(
-                f"{PATIENCE} steps without a training pass that could be seen: inside torch.compile, or in another copy of the "
-                "model, activations are hidden; train the plain model that the method was made for."
-            )
-        return unseen
+        return self._unseen.count(unseen and self.watching()) or unseen
 
     def recycle(self, chosen: Iterable[tuple[int, Tensor]]) -> None:
         """Recycle units, given as layers with indices of units."""

@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 from swr.errors import AttachError, OptionError
 from swr.methods.base import Method, learnable, restore
 from swr.methods.options import at_least_zero, fraction
+from swr.methods.penalty_gradients import held_by
 
 
 def gates(utilities: list[Tensor], correction: float) -> list[Tensor]:
@@ -95,7 +96,8 @@ class UPGD(Method):
                 "UPGD scales its noise by the learning rate: attach the optimizer, or call before_step(optimizer)."
             )
         rates = {id(p): float(group["lr"]) for group in optimizer.param_groups for p in group["params"]}
-        named = [(name, p) for name, p in self._parameters.items() if p.grad is not None and id(p) in rates]
+        held = set(held_by(optimizer, list(self._parameters.values())))
+        named = [(name, p) for name, p in self._parameters.items() if p.grad is not None and p in held]
         self._moving = []
         if not named:
             return

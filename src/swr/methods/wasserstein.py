@@ -34,7 +34,7 @@ class Wasserstein(Penalty):
     nothing, so it never exceeds ‖θ - θ_0‖² of L2 Init.
 
     >>> method = Wasserstein(model, coefficient=1e-3)
-    >>> penalty = method.penalty()
+    >>> handle = method.attach(optimizer)
 
     When: in the loss. The order is taken as constant: the gradient of an entry is 2λ (W_j - the value it is matched with).
     Touches: all learnable parameters, tensor by tensor, biases and gains included, as L2 Init does here; the paper leaves

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
 from swr.errors import AttachError
-from swr.hooks import Handle, group_of, unwrapped
 from swr.methods.affine import affine_layers
 from swr.methods.base import Method, learnable
 from swr.methods.options import at_least_zero, choice
+from swr.methods.penalty_gradients import held_by
 
 
 class WeightDecay(Method):
@@ -51,17 +51,7 @@ class WeightDecay(Method):
         choice(parameters, "parameters", ("weights", "all"))
         self.coefficient = at_least_zero(coefficient, "coefficient λ")
         chosen = learnable(model).values() if parameters == "all" else [layer.weight for layer in affine_layers(model)]
-        self._tensors: list[Tensor] = list(chosen)
-        self._groups: dict[int, list[Tensor]] = {}
-
-    def attach(self, optimizer: Optimizer) -> Handle:
-        """Decay the parameters that this optimizer holds, before each of its steps."""
-        handle = super().attach(optimizer)
-        self._groups = {}
-        for group, tensor in zip(group_of(unwrapped(optimizer), self._tensors), self._tensors, strict=True):
-            if group is not None:
-                self._groups.setdefault(group, []).append(tensor)
-        return handle
+        self._decayed = list(chosen)
 
     @torch.no_grad()
     def before_step(self, optimizer: Optimizer | None = None) -> None:
@@ -72,8 +62,11 @@ class WeightDecay(Method):
         if not self.coefficient:
             return
         skipped = getattr(optimizer, "found_inf", None)  # a fused optimizer under GradScaler is called all the same
-        for group, tensors in self._groups.items():
-            factor = 1 - optimizer.param_groups[group]["lr"] * self.coefficient
-            if skipped is not None:
+        held = set(held_by(optimizer, self._decayed))
+        for group in optimizer.param_groups:
+            tensors = [p for p in group["params"] if p in held]
+            factor = 1 - group["lr"] * self.coefficient
+            if skipped is not None and tensors:
                 factor = torch.where(skipped.to(tensors[0].device) > 0, 1.0, factor)
-            torch._foreach_mul_(tensors, factor)
+            if tensors:
+                torch._foreach_mul_(tensors, factor)
