@@ -105,6 +105,55 @@ def test_the_step_count_stays_or_goes():
             assert optimizer.state[parameter]["exp_avg"][1].ne(0).all()
 
 
+class AdamByEntry(torch.optim.Optimizer):
+    """Adam with a step count for every entry, as the authors of Continual Backprop use it."""
+
+    def __init__(self, params, lr=0.1) -> None:
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                if not state:
+                    state.update({key: torch.zeros_like(p) for key in ("step", "exp_avg", "exp_avg_sq")})
+                state["step"] += 1
+                state["exp_avg"].lerp_(p.grad, 0.1)
+                state["exp_avg_sq"].lerp_(p.grad.square(), 0.001)
+                mean = state["exp_avg"] / (1 - 0.9 ** state["step"])
+                square = state["exp_avg_sq"] / (1 - 0.999 ** state["step"])
+                p.sub_(group["lr"] * mean / (square.sqrt() + 1e-8))
+
+
+@pytest.mark.parametrize(
+    "mask", [torch.tensor([[True], [False], [False]]), torch.tensor([[True, False]] * 3)], ids=["row", "column"]
+)
+def test_a_step_count_for_every_entry_is_cleared_where_the_entries_were_reset(mask: Tensor):
+    parameter, optimizer = trained(AdamByEntry)
+    untouched, fresh = (nn.Parameter(parameter.detach().clone()) for _ in range(2))
+    going_on, begun = AdamByEntry([untouched]), AdamByEntry([fresh])
+    going_on.state[untouched].update(copy.deepcopy(dict(optimizer.state[parameter])))
+    forget(optimizer, parameter, mask, "clear_moments_and_step")
+    reset = mask.expand(3, 2)
+    assert optimizer.state[parameter]["step"][reset].eq(0).all()
+    assert optimizer.state[parameter]["step"][~reset].eq(5).all()
+    for _ in range(3):
+        gradient = torch.randn(3, 2)
+        for p, stepping in ((parameter, optimizer), (untouched, going_on), (fresh, begun)):
+            p.grad = gradient.clone()
+            stepping.step()
+    assert torch.equal(parameter[reset], fresh[reset])
+    assert torch.equal(parameter[~reset], untouched[~reset])
+
+
+def test_a_step_count_for_every_entry_stays_where_only_moments_go():
+    parameter, optimizer = trained(AdamByEntry)
+    forget(optimizer, parameter, torch.tensor([[True], [False], [False]]), "clear_moments")
+    assert optimizer.state[parameter]["step"].eq(5).all()
+    assert optimizer.state[parameter]["exp_avg"][0].eq(0).all()
+
+
 def test_a_single_number_has_moments_apart_from_its_step_count():
     parameter, optimizer = trained(torch.optim.Adam, shape=())
     forget(optimizer, parameter)

@@ -2,10 +2,11 @@
 
     keep                     nothing is forgotten: the old moments push the new entries
     clear_moments            the reset entries' moments return to their first values; the step count stays
-    clear_moments_and_step   the same, and the tensor's step count returns to 0
-    clear_all                the optimizer begins anew with the whole tensor
+    clear_moments_and_step   the same, and the tensor's step count returns to 0; where an optimizer counts the steps of every
+                             entry, those of the reset entries alone
+    clear_all                the optimizer starts again with the whole tensor
 
-PyTorch keeps one step count a tensor, so Adam cannot begin anew with a part of one. Under a constant gradient and Adam's
+PyTorch keeps one step count a tensor, so its Adam cannot start again with a part of one. Under a constant gradient and Adam's
 defaults the first update of the reset entries after ``clear_moments`` is 2.5 η at step 1000 (3.2 η late in training), and
 5.2 η (6.6 η) 12 steps later, before it settles at η. After ``clear_moments_and_step`` the reset entries move by η, but
 the untouched entries of the same tensor by 0.32 η, and ten steps later by 0.15 η. Momentum of SGD has no such trouble.
@@ -23,7 +24,7 @@ from swr.errors import OptionError
 
 POLICIES = ("keep", "clear_moments", "clear_moments_and_step", "clear_all")
 
-_COUNTERS = ("step", "mu_product", "eta", "mu")  # one number a tensor, also where the parameter is a single number
+_COUNTERS = ("step", "mu_product", "eta", "mu")  # what follows the number of steps; in torch one number a tensor
 
 
 def check_policy(value: str) -> str:
@@ -38,7 +39,8 @@ def forget(optimizer: Optimizer | None, parameter: Tensor, mask: Tensor | None =
     """Make the optimizer forget what it knows of the entries of a parameter that were reset.
 
     Every tensor of the parameter's shape in its state counts as moments: Adam's (with amsgrad), SGD's momentum, RMSprop's
-    squares and whatever another optimizer keeps. Nothing is read back from the device.
+    squares and whatever another optimizer keeps. Moments of another shape (Adafactor's) are cleared with the whole tensor only.
+    Nothing is read back from the device.
 
     >>> weight = torch.nn.Parameter(torch.ones(2, 2))
     >>> optimizer = torch.optim.SGD([weight], lr=0.1, momentum=0.9)
@@ -49,10 +51,11 @@ def forget(optimizer: Optimizer | None, parameter: Tensor, mask: Tensor | None =
     tensor([[0., 0.],
             [1., 1.]])
 
-    optimizer: None does nothing.
-    parameter: the very object that the optimizer holds.
-    mask: the entries that were reset, of a shape that broadcasts to the parameter's; None: all of them.
-    policy: one of :data:`POLICIES`.
+    Args:
+        optimizer: None does nothing.
+        parameter: the very object that the optimizer holds.
+        mask: the entries that were reset, of a shape that broadcasts to the parameter's; None: all of them.
+        policy: one of :data:`POLICIES`.
     """
     check_policy(policy)
     if optimizer is None or policy == "keep" or parameter not in optimizer.state:
@@ -63,14 +66,16 @@ def forget(optimizer: Optimizer | None, parameter: Tensor, mask: Tensor | None =
     state = optimizer.state[parameter]
     first = _first_values(optimizer, parameter)
     for key, value in state.items():
-        if key in _COUNTERS:
-            if policy == "clear_moments_and_step":
-                state[key] = value.fill_(first.get(key, 0)) if isinstance(value, Tensor) else type(value)(first.get(key, 0))
-        elif isinstance(value, Tensor) and value.shape == parameter.shape:
+        begin = first.get(key, 0)
+        if key in _COUNTERS and policy != "clear_moments_and_step":
+            continue
+        if isinstance(value, Tensor) and value.shape == parameter.shape:  # a step count for every entry is one of these
             if mask is None:
-                value.fill_(first.get(key, 0))
+                value.fill_(begin)
             else:
-                value.masked_fill_(mask, first.get(key, 0))
+                value.masked_fill_(mask.to(value.device), begin)
+        elif key in _COUNTERS:
+            state[key] = value.fill_(begin) if isinstance(value, Tensor) else type(value)(begin)
         elif isinstance(value, Tensor) and mask is None and value.is_floating_point():
             value.zero_()  # moments of another shape: factored ones
 
