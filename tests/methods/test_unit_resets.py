@@ -330,10 +330,79 @@ def test_thresholds_follow_the_quantile_down_and_double_up(threshold: int, expec
     assert next_thresholds(histogram, torch.tensor([70]), **{**limits, "shortest": 30}).item() == 30
 
 
-def test_a_unit_that_never_was_silent_keeps_its_threshold():
+def test_a_unit_that_never_was_silent_falls_to_one_batch_as_in_the_authors_code():
     histogram = torch.tensor([[7, 0, 0, 0]])
-    found = next_thresholds(histogram, torch.tensor([50]), rejection=0.1, width=10, shortest=10, longest=100)
-    assert found.item() == 50
+    found = next_thresholds(histogram, torch.tensor([50]), rejection=0.1, width=20, shortest=10, longest=100)
+    assert found.item() == 10
+    assert next_thresholds(histogram, torch.tensor([1]), rejection=0.1, width=20, shortest=1, longest=100).item() == 2
+
+
+class LiteralSNR:
+    """The authors' rule, unit by unit: their histogram has a bin for every number of examples, and a batch is the floor."""
+
+    def __init__(self, units: int, batch: int, rejection: float, every: int, longest: int) -> None:
+        self.batch, self.rejection, self.every, self.longest = batch, rejection, every, longest
+        self.age, self.threshold = [0] * units, [longest] * units
+        self.histogram = [[0] * (longest + 1) for _ in range(units)]
+        self.tasks = 0
+
+    def step(self, fires: list[bool]) -> list[int]:
+        for i, fired in enumerate(fires):
+            if fired:
+                self.histogram[i][self.age[i]] += 1
+                self.age[i] = 0
+            else:
+                self.age[i] += self.batch
+        reset = [i for i in range(len(fires)) if self.age[i] >= self.threshold[i]]
+        for i in reset:
+            self.histogram[i][self.age[i]] += 1
+            self.age[i] = 0
+        return reset
+
+    def new_task(self) -> None:
+        self.tasks += 1
+        if self.tasks % self.every:
+            return
+        for i, histogram in enumerate(self.histogram):
+            total, below, quantile = sum(histogram[1:]), 0, 1
+            for age in range(1, self.longest + 1) if total else ():  # 0 / 0 is not a number, and index 1 is what is left
+                below += histogram[age]
+                if below / total >= 1 - self.rejection:
+                    quantile = age
+                    break
+            moved = quantile if quantile < self.threshold[i] else 2 * self.threshold[i]
+            self.threshold[i] = max(self.batch, min(moved, self.longest))
+            self.histogram[i] = [0] * (self.longest + 1)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_ages_resets_and_thresholds_are_those_of_the_authors_rule(batch: int):
+    units, generator = 12, torch.Generator().manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, units), nn.ReLU(), nn.Linear(units, 2))
+    options = {"rejection": 0.137, "every": 2, "longest": 48 * batch}
+    method = methods.SelfNormalizedResets(model, torch.zeros(2, 3), **options)
+    recycled: list[int] = []
+    method.recycle = lambda chosen: recycled.extend(i for _, index in chosen for i in index.tolist())
+    literal = LiteralSNR(units, batch, **options)
+    rates = torch.linspace(0, 1, units) ** 2  # one never fires, one always does
+    resets, thresholds = 0, set()
+    for _ in range(8):
+        for _ in range(100):
+            fires = torch.rand(units, generator=generator) < rates
+            method.see(0, fires.float().expand(batch, units))
+            recycled.clear()
+            method.step()
+            assert literal.step(fires.tolist()) == recycled
+            assert method.age.tolist() == literal.age
+            resets += len(recycled)
+        for one in (method, literal):
+            one.new_task()
+        assert method.threshold.tolist() == literal.threshold
+        thresholds |= set(literal.threshold)
+        rates = rates.flip(0) if resets % 2 else rates
+    assert resets > 20
+    assert len(thresholds) > 4
+    assert min(thresholds) == batch
 
 
 def test_a_unit_is_reset_when_its_silence_reaches_the_threshold_and_that_is_recorded():
@@ -369,7 +438,7 @@ def test_thresholds_are_estimated_every_few_tasks_or_steps(counted_in: str):
         method.new_task()
         if counted_in == "tasks":
             found.append(method.threshold.tolist())
-    assert found == [[100] * 3] * 2 + [[2] * 3] * 3  # of one silence of one batch on record
+    assert found == [[100] * 3] * 2 + [[2] * 3] * 3  # one silence of one batch on record, or none
     assert not method.histogram.any()
 
 

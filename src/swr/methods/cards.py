@@ -26,8 +26,8 @@ HEAD = """# The methods
 Every method attaches to your model and optimizer in one line, `swr.methods.build(NAME, model, inputs).attach(optimizer)`,
 and the bench runs it under its name, `swr run … --methods NAME`. `swr methods` lists them, `swr methods NAME` prints a card.
 A loop of your own calls `new_task()` where the data changes; the optimizer calls the rest. What acts at the loss is a penalty:
-the attached optimizer adds its gradient to the others before each step. To have it in the loss instead, add `penalty()` there and
-do not attach the method, or attach it with `penalty="loss"`; both at once is an error.
+the attached optimizer adds its gradient to the others before each step. To have it in the loss instead, add `penalty()` there
+and do not attach the method, or attach it with `penalty="loss"`; both at once is an error.
 
 This page is made of the classes' docstrings: `python -m swr.methods.cards > docs/methods.md`.
 [Adding one](adding-a-method.md) takes about thirty lines.

@@ -31,17 +31,21 @@ def next_thresholds(
     >>> next_thresholds(silences, torch.tensor([15]), rejection=0.15, width=10, shortest=10, longest=100)
     tensor([30])
 
-    A unit without any silence on record keeps its T.
+    A unit without any silence on record has q = 1, as in the authors' code: it falls to the shortest threshold.
 
-    histogram: [units, bins], how many silences of bin x ``width`` examples ended; bin 0 (none) is left out.
-    threshold: T, in examples.
-    rejection: η.
+    Args:
+        histogram: [units, bins], how many silences of bin x ``width`` examples ended; bin 0 (none) is left out.
+        threshold: T, in examples.
+        rejection: η.
+        width: examples in a bin.
+        shortest: the smallest T.
+        longest: the largest T.
     """
     ended = histogram[:, 1:].double().cumsum(1)
     total = ended[:, -1:]
     quantile = width * (1 + (ended < (1 - rejection) * total).sum(1))
-    moved = torch.where(quantile < threshold, quantile, 2 * threshold).clamp(shortest, longest)
-    return torch.where(total[:, 0] > 0, moved, threshold)
+    quantile = torch.where(total[:, 0] > 0, quantile, 1)
+    return torch.where(quantile < threshold, quantile, 2 * threshold).clamp(shortest, longest)
 
 
 class SelfNormalizedResets(UnitMethod):
@@ -62,9 +66,9 @@ class SelfNormalizedResets(UnitMethod):
     Keeps: age, threshold and histogram of silences of every unit, the tasks so far. A bin of the histogram is as wide as the
         first batch, or longest / 1024 if that is more; a silence in between counts as the longer one.
     Source: V. Farias, A. Jozefiak, 2025, "Self-Normalized Resets for Plasticity in Continual Learning", ICLR; the authors'
-        code, snr.py. There a unit that fires in every batch, whose record is empty, falls to the smallest threshold and is
-        reset by one silent batch; here it keeps its threshold. Thresholds are at least one batch (100 examples there). The
-        default of η is that of their notebook, as others report it.
+        code, snr.py. As there, a unit that fires in every batch, whose record is empty, falls to the smallest threshold and is
+        reset by one silent batch. That is one batch here, and 100 examples there; silences longer than the largest T count
+        as the longest here, and are dropped there. The default of η is that of their notebook, as others report it.
 
     rejection: η, the part of its own silences a unit may fall behind; with 0 the threshold is its longest silence. 0.00125 to
         0.08.
