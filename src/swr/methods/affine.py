@@ -14,10 +14,11 @@ from swr.methods.layers import NORMALISATION
 class Affine(NamedTuple):
     """A fully connected layer, a convolution, or the input projections of an attention, which count as one layer.
 
-    name: of the weight.
-    module: where it lives.
-    weight: W.
-    biases: b, if there is one; several where layers share W.
+    Attributes:
+        name: of the weight.
+        module: where it lives.
+        weight: W.
+        biases: b, if there is one; several where layers share W.
     """
 
     name: str
@@ -46,7 +47,8 @@ class Affine(NamedTuple):
 def affine_layers(model: nn.Module, *, head: bool = True) -> list[Affine]:
     """Every such layer whose weight is trained, in registration order; a tied weight once.
 
-    head: False leaves out the last one, which gives the network's output.
+    Args:
+        head: False leaves out the last one, which gives the network's output.
     """
     names = {id(p): name for name, p in model.named_parameters()}
     found: dict[int, Affine] = {}
@@ -67,9 +69,10 @@ def affine_layers(model: nn.Module, *, head: bool = True) -> list[Affine]:
 class Normalisation(NamedTuple):
     """A normalisation layer with a gain.
 
-    module: the layer.
-    gain: γ.
-    shift: β, if there is one.
+    Attributes:
+        module: the layer.
+        gain: γ.
+        shift: β, if there is one.
     """
 
     module: nn.Module

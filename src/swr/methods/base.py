@@ -108,8 +108,9 @@ class Method:
     def new_task(self, batches: Batches | None = None, loss_fn: LossFunction | None = None) -> None:
         """The training data changed; not called before the first data.
 
-        batches: the new data, for methods that look at it.
-        loss_fn: the mean loss of outputs and targets.
+        Args:
+            batches: the new data, for methods that look at it.
+            loss_fn: the mean loss of outputs and targets.
         """
 
     def attach(self, optimizer: Optimizer, *, penalty: PenaltyIn = "gradients") -> Handle:

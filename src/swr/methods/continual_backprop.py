@@ -1,4 +1,4 @@
-"""Continual Backprop: replace a trickle of the least useful units at every step (Dohare et al., 2024)."""
+"""Continual Backprop: replace a few of the least useful units as training goes on (Dohare et al., 2024)."""
 
 from __future__ import annotations
 
@@ -27,21 +27,34 @@ class ContinualBackprop(UnitMethod):
     >>> method = ContinualBackprop(model, x, rate=1e-4)
     >>> handle = method.attach(optimizer)
 
-    When: after every step, with the activations of that step's batch; a step without a training pass counts for nothing.
-    Touches: units of every layer whose incoming and outgoing weights are all known (``method.units.describe()``); entries of a
-        batch normalisation behind the layer begin anew too. How many units are mature is known without asking the device.
-    Keeps: utility and age of every unit, the fraction c of a unit that each layer is owed, when its young units mature.
-    Source: S. Dohare et al., 2024, "Loss of plasticity in deep continual learning", Nature 632; the authors' code, gnt.py,
-        with ρ |E| as there (their convolutional variants take ρ times the width) and a decaying utility that is cleared
-        with the unit (their res_gnt.py sums over the unit's life). Mean or sum over k only scales a layer's utilities. The
-        compensation of the next bias, which the arXiv version describes, adds zero in their code and is left out.
+    When:
+        After every step, with the activations of that step's batch; a step without a training pass counts for nothing.
 
-    rate: ρ, the part of the mature units that is replaced at each step; with 0 nothing is done. 1e-6 to 1e-4 online, 3e-4 and
-        1e-5 with batches in the paper.
-    maturity: m, steps; 100 in most of the paper, 1000 for its ResNet.
-    decay: d.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of replaced units, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        Units of every layer whose incoming and outgoing weights are all known (``method.units.describe()``); entries of a batch
+        normalisation after the layer are reset too. How many units are mature is known without asking the device.
+
+    Differences:
+        The authors' code, gnt.py, is followed, with ρ |E| as there (their convolutional variants take ρ times the width), and
+        with a decaying utility that is cleared with the unit (their res_gnt.py sums over the unit's life). Where a replaced
+        unit feeds a replaced unit of the next layer, the weight between them is zero here, so that every replaced unit starts
+        without outgoing weights; their code goes layer by layer and leaves it fresh. Mean or sum over k only scales a layer's
+        utilities. The compensation of the next bias, which the arXiv version describes, adds zero in their code and is left
+        out.
+
+    Keeps:
+        Utility and age of every unit, the fraction c of a unit that each layer is owed, when its young units mature.
+
+    Args:
+        rate: ρ, the part of the mature units that is replaced at each step; with 0 nothing is done. 1e-6 to 1e-4 online, 3e-4
+            and 1e-5 with batches in the paper.
+        maturity: m, steps; 100 in most of the paper, 1000 for its ResNet.
+        decay: d.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of replaced units, a policy of :mod:`swr.methods.optimizer_state`.
+
+    References:
+        S. Dohare et al., 2024, "Loss of plasticity in deep continual learning", Nature 632.
     """
 
     title = "continual backprop"

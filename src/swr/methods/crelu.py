@@ -32,7 +32,8 @@ class CReLU(nn.Module):
     >>> CReLU()(torch.tensor([1.0, -2.0]))
     tensor([1., 0., 0., 2.])
 
-    axis: of the units: 1 for images, -1 for vectors and tokens.
+    Args:
+        axis: of the units: 1 for images, -1 for vectors and tokens.
     """
 
     def __init__(self, axis: int = -1) -> None:
@@ -49,11 +50,11 @@ class CReLU(nn.Module):
 
 
 def crelu(model: nn.Module, example_inputs: Any, *, initialise: Initialiser = own_initialiser, seed: int = 0) -> nn.Module:
-    """A copy of the network with CReLU in place of every ``nn.ReLU``, and wider layers behind.
+    """A copy of the network with CReLU in place of every ``nn.ReLU``, and wider layers after it.
 
         h = [relu(z), relu(-z)]
 
-    Every unit has exactly one live half wherever z ≠ 0. Layers that now get more inputs are made wider and drawn anew;
+    Every unit has exactly one live half wherever z ≠ 0. Layers that now get more inputs are made wider and re-initialised;
     everything else is that of the model.
 
     >>> net = crelu(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)), torch.randn(5, 4))
@@ -63,21 +64,27 @@ def crelu(model: nn.Module, example_inputs: Any, *, initialise: Initialiser = ow
       (2): Linear(in_features=6, out_features=2, bias=True)
     )
 
-    When: once, before training. It is a transform and no method: there is nothing to attach and no state.
-    Touches: the architecture. The fan-in of the layers behind doubles while half of their inputs are 0, so that torch's default
-        initialisation halves the variance of their outputs; the network has more parameters than before (to compare at equal
-        size, give it fewer units). Both halves count as units of their own in measures of dormancy.
-    Source: W. Shang, K. Sohn, D. Almeida, H. Lee, 2016, "Understanding and Improving Convolutional Neural Networks via
-        Concatenated Rectified Linear Units"; against the loss of plasticity Z. Abbas et al., 2023, "Loss of Plasticity in
-        Continual Deep Reinforcement Learning".
-
     A ReLU that is the network's output stays, and so does one that is called as a function. What cannot become wider (a
     residual sum, grouped convolutions) is an error.
 
-    model: its activations are modules.
-    example_inputs: a batch of inputs; a tuple for several arguments.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    seed: of the new draws.
+    When:
+        Once, before training. It is a transform and no method: there is nothing to attach and no state.
+
+    Touches:
+        The architecture. The fan-in of the layers after it doubles while half of their inputs are 0, so that torch's default
+        initialisation halves the variance of their outputs; the network has more parameters than before (to compare at equal
+        size, give it fewer units). Both halves count as units of their own in measures of dormancy.
+
+    Args:
+        model: its activations are modules.
+        example_inputs: a batch of inputs; a tuple for several arguments.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        seed: of the new draws.
+
+    References:
+        W. Shang, K. Sohn, D. Almeida, H. Lee, 2016, "Understanding and Improving Convolutional Neural Networks via Concatenated
+        Rectified Linear Units"; against the loss of plasticity Z. Abbas et al., 2023, "Loss of Plasticity in Continual Deep
+        Reinforcement Learning".
     """
     model = copy.deepcopy(model)
     axes = _axes_of_activations(model, example_inputs)
@@ -104,7 +111,7 @@ def _axes_of_activations(model: nn.Module, example_inputs: Any) -> dict[nn.Modul
             return
         axis = -1 if output.ndim == 2 else last
         if axes.setdefault(module, axis) != axis:
-            raise ModelError("one nn.ReLU is used behind convolutions and behind fully connected layers; give each its own.")
+            raise ModelError("one nn.ReLU is used after convolutions and after fully connected layers; give each its own.")
         results.append((module, output))
 
     outputs = _run(model, example_inputs, [(m, see) for m in model.modules() if isinstance(m, (*_LAYERS, nn.ReLU))])
@@ -144,7 +151,7 @@ def _resized(layer: nn.Module, given: Tensor) -> bool:
     if size == (width[-1] if isinstance(width, tuple) else width):
         return False
     if getattr(layer, "groups", 1) > 1 or (isinstance(width, tuple) and len(width) > 1):
-        raise ModelError(f"{layer} behind a ReLU cannot become wider: it treats its inputs in groups, or several axes at once.")
+        raise ModelError(f"{layer} after a ReLU cannot become wider: it treats its inputs in groups, or several axes at once.")
     setattr(layer, attribute, (size,) if isinstance(width, tuple) else size)
     sums = isinstance(layer, (nn.Linear, _ConvNd))
     axis = 1 if sums and not isinstance(layer, _ConvTransposeNd) else 0

@@ -23,8 +23,9 @@ def fresh_values(
     >>> torch.equal(fresh[layer.weight], layer.weight)
     False
 
-    generator: on the CPU.
-    initialise: called with each layer.
+    Args:
+        generator: on the CPU.
+        initialise: called with each layer.
     """
     layers = list(dict.fromkeys(layers))
     tensors = [t for layer in layers for t in (*layer.parameters(recurse=False), *layer.buffers(recurse=False))]

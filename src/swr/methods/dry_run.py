@@ -13,7 +13,8 @@ def dry_run(model: nn.Module, example_inputs: Any) -> Any:
 
     Forward hooks are called.
 
-    example_inputs: a batch of inputs; a tuple for several arguments.
+    Args:
+        example_inputs: a batch of inputs; a tuple for several arguments.
     """
     training = [module for module in model.modules() if module.training]
     try:

@@ -39,17 +39,25 @@ class DSD(Method):
     >>> method.new_task()  # from dense to sparse
     >>> method.new_task()  # and back
 
-    When: each new task begins the next phase: D, S, D, and again S, D, so that a long stream is not left with plain
-        training. In S the gradients of pruned entries are cleared before every step, the entries after it.
-    Touches: weights of convolutions and fully connected layers. What the optimizer knows of pruned entries is cleared when
-        they go and when they return, otherwise old moments would make them jump. Biases, gains, shifts and running
-        statistics are not pruned. The paper's ten times smaller learning rate in the last phase is the loop's to set.
-    Keeps: in S the mask.
-    Source: S. Han et al., 2017, "DSD: Dense-Sparse-Dense Training for Deep Neural Networks", ICLR. The authors published
-        models but no code.
+    When:
+        Each new task begins the next phase: D, S, D, and again S, D, so that a long stream is not left with plain training. In
+        S the gradients of pruned entries are cleared before every step, the entries after it.
 
-    sparsity: s in [0, 1]; with 0 nothing is done.
-    optimizer_state: what the optimizer forgets of pruned entries, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        Weights of convolutions and fully connected layers. What the optimizer knows of pruned entries is cleared when they go
+        and when they return, otherwise old moments would make them jump. Biases, gains, shifts and running statistics are not
+        pruned. The paper's ten times smaller learning rate in the last phase is the loop's to set.
+
+    Keeps:
+        In S the mask.
+
+    Args:
+        sparsity: s in [0, 1]; with 0 nothing is done.
+        optimizer_state: what the optimizer forgets of pruned entries, a policy of :mod:`swr.methods.optimizer_state`.
+
+    References:
+        S. Han et al., 2017, "DSD: Dense-Sparse-Dense Training for Deep Neural Networks", ICLR. The authors published models but
+        no code.
     """
 
     title = "DSD"

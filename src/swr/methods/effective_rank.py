@@ -39,18 +39,26 @@ class EffectiveRank(Penalty):
     >>> method = EffectiveRank(model, coefficient=1e-3)
     >>> handle = method.attach(optimizer)
 
-    When: in every training pass with gradients. Attached, the gradient of the penalty is computed there, by a second backward
+    When:
+        In every training pass with gradients. Attached, the gradient of the penalty is computed there, by a second backward
         pass through the features, and added before the step: the mean over the passes since the last step, and over the
         processes of DistributedDataParallel. In the loss, :meth:`penalty` takes the features of the last training pass, is None
         before the next one, and shares the backward pass of the loss. Under autocast Φ is made single precision.
-    Touches: whatever the features depend on. Φ = 0 is a minimiser too, so watch the features' norm. With fewer examples than
-        features σ_min is the smallest of as many values as there are examples: α depends on the batch size.
-    Keeps: nothing from step to step.
-    Source: A. Kumar, R. Agarwal, D. Ghosh, S. Levine, 2020, "Implicit Under-Parameterization Inhibits Data-Efficient Deep
-        Reinforcement Learning", arXiv 2010.14498.
 
-    coefficient: α, at least 0.
-    head: name of the nn.Linear whose input are the features; by default the last one.
+    Touches:
+        Whatever the features depend on. Φ = 0 is a minimiser too, so watch the features' norm. With fewer examples than
+        features σ_min is the smallest of as many values as there are examples: α depends on the batch size.
+
+    Keeps:
+        Nothing from step to step.
+
+    Args:
+        coefficient: α, at least 0.
+        head: name of the nn.Linear whose input are the features; by default the last one.
+
+    References:
+        A. Kumar, R. Agarwal, D. Ghosh, S. Levine, 2020, "Implicit Under-Parameterization Inhibits Data-Efficient Deep
+        Reinforcement Learning", arXiv 2010.14498.
     """
 
     title = "effective rank"

@@ -28,7 +28,8 @@ def isometry(matrices: Tensor, iterations: int | None = 10) -> Tensor:
     tensor([[ 0., -1.],
             [ 1.,  0.]])
 
-    iterations: of Newton and Schulz; None: exactly, by a singular value decomposition. Zeros stay zeros.
+    Args:
+        iterations: of Newton and Schulz; None: exactly, by a singular value decomposition. Zeros stay zeros.
     """
     norms = torch.linalg.matrix_norm(matrices, keepdim=True)
     if iterations is None:
@@ -60,16 +61,24 @@ class Fire(Method):
     >>> method = Fire(model)
     >>> method.new_task()
 
-    When: at a new task.
-    Touches: weights of convolutions and fully connected layers, the head included; groups of a convolution are matrices of
-        their own. A weight, or a tap, of zeros stays zero. Biases, gains, shifts and running statistics stay.
-    Keeps: nothing.
-    Source: I. Han et al., 2026, "FIRE: Frobenius-Isometry Reinitialization for Balancing the Stability-Plasticity Tradeoff",
-        ICLR; the authors' code, vision/interventions/fire.py, which builds a new optimizer for each task.
+    When:
+        At a new task.
 
-    iterations: of Newton and Schulz; None: exactly, which also lifts small singular values.
-    layers: names of modules, in place of all; the source takes the query and key projections of a vision transformer.
-    optimizer_state: what the optimizer forgets of the weights, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        Weights of convolutions and fully connected layers, the head included; groups of a convolution are matrices of their
+        own. A weight, or a tap, of zeros stays zero. Biases, gains, shifts and running statistics stay.
+
+    Keeps:
+        Nothing.
+
+    Args:
+        iterations: of Newton and Schulz; None: exactly, which also lifts small singular values.
+        layers: names of modules, in place of all; the source takes the query and key projections of a vision transformer.
+        optimizer_state: what the optimizer forgets of the weights, a policy of :mod:`swr.methods.optimizer_state`.
+
+    References:
+        I. Han et al., 2026, "FIRE: Frobenius-Isometry Reinitialization for Balancing the Stability-Plasticity Tradeoff", ICLR;
+        the authors' code, vision/interventions/fire.py, which builds a new optimizer for each task.
     """
 
     title = "FIRE"

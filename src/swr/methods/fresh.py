@@ -1,4 +1,4 @@
-"""Draw layers anew from their own initialisers, without touching anybody else's random numbers."""
+"""Re-initialise layers by their own initialisers; torch's global random numbers stay as they are."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def own_initialiser(layer: nn.Module) -> None:
     if not callable(reset):
         raise ModelError(
             f"{type(layer).__name__} has parameters of its own but no reset_parameters(); "
-            "give it one, or pass initialise=, a function that draws a layer anew."
+            "give it one, or pass initialise=, a function that re-initialises a layer."
         )
     reset()
 
@@ -32,8 +32,9 @@ def redraw(layers: Iterable[nn.Module], generator: Generator, initialise: Initia
     One number of the generator seeds a fork of torch's global random numbers, which initialisers draw from; the
     global state itself is as before.
 
-    generator: on the CPU.
-    initialise: called with each layer.
+    Args:
+        generator: on the CPU.
+        initialise: called with each layer.
     """
     layers = list(layers)
     seed = int(torch.randint(2**62, (), generator=generator))
@@ -46,7 +47,7 @@ def redraw(layers: Iterable[nn.Module], generator: Generator, initialise: Initia
 
 
 def forget_layers(optimizer: Optimizer | None, layers: Iterable[nn.Module], policy: str) -> None:
-    """What the optimizer forgets of layers that were drawn anew, by a policy of :mod:`swr.methods.optimizer_state`."""
+    """What the optimizer forgets of layers that were re-initialised, by a policy of :mod:`swr.methods.optimizer_state`."""
     for layer in layers:
         for p in layer.parameters(recurse=False):
             forget(optimizer, p, policy=policy)

@@ -1,4 +1,4 @@
-"""Full reset: begin anew whenever the data changes, the reference for what a stage's data alone can give."""
+"""Full reset: start from scratch whenever the data changes, the reference for what a stage's data alone can give."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class FullReset(Method):
     >>> handle = method.attach(optimizer)
     >>> method.new_task()
 
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets (needs ``attach``), a policy of :mod:`swr.methods.optimizer_state`; by
-        default it begins anew too.
+    Args:
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets (needs ``attach``), a policy of :mod:`swr.methods.optimizer_state`; by
+            default everything.
     """
 
     title = "full reset"

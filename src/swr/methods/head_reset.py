@@ -1,4 +1,4 @@
-"""Head reset: draw the fully connected layers anew when the data changes (Nikishin et al., 2022)."""
+"""Head reset: re-initialise the fully connected layers when the data changes (Nikishin et al., 2022)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,24 @@ class HeadReset(Method):
     >>> method = HeadReset(model)
     >>> method.new_task()
 
-    layers: names of the modules to reset, in place of this choice.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of these layers (needs ``attach``), a policy of
-        :mod:`swr.methods.optimizer_state`; by default nothing, as in a loop whose optimizer knows nothing of the reset.
+    When:
+        At a new task.
+
+    Touches:
+        Weights and biases of these layers.
+
+    Keeps:
+        Nothing.
+
+    Differences:
+        The values are a new draw, as the paper's text says. The authors of SWR copy the saved initial head in their code, so
+        that every task starts from the same one.
+
+    Args:
+        layers: names of the modules to reset, in place of this choice.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of these layers (needs ``attach``), a policy of
+            :mod:`swr.methods.optimizer_state`; by default nothing, as in a loop whose optimizer knows nothing of the reset.
     """
 
     title = "head reset"

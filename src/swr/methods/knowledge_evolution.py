@@ -1,4 +1,4 @@
-"""Knowledge Evolution: keep a fixed part of every weight, draw the rest anew (Taha et al., 2021)."""
+"""Knowledge Evolution: keep a fixed part of every weight, re-initialise the rest (Taha et al., 2021)."""
 
 from __future__ import annotations
 
@@ -62,18 +62,26 @@ class KnowledgeEvolution(Method):
     >>> method = KnowledgeEvolution(model, split=0.8)
     >>> method.new_task()
 
-    When: at a new task, which is the next generation.
-    Touches: weights of convolutions and fully connected layers, outside the mask. Biases, gains, shifts and running
-        statistics stay, as in the source, which begins each generation with a new optimizer and schedule: the loop's to do.
-        The channels of residual and concatenating networks line up in registration order only.
-    Keeps: the mask.
-    Source: A. Taha, A. Shrivastava, L. Davis, 2021, "Knowledge Evolution in Neural Networks", CVPR; the authors' code,
-        layers/*.py. It draws He-uniform values whatever the layer had; here each draws its own.
+    When:
+        At a new task, which is the next generation.
 
-    split: s in [0, 1], the part that is kept of every layer's channels (KELS) or entries (WELS); with 1 nothing is done.
-    mask: "kels" keeps the first channels, which make a slim network of their own; "wels" keeps random entries.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of the fresh entries, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        Weights of convolutions and fully connected layers, outside the mask. Biases, gains, shifts and running statistics stay,
+        as in the source, which begins each generation with a new optimizer and schedule: the loop's to do. The channels of
+        residual and concatenating networks line up in registration order only.
+
+    Keeps:
+        The mask.
+
+    Args:
+        split: s in [0, 1], the part that is kept of every layer's channels (KELS) or entries (WELS); with 1 nothing is done.
+        mask: "kels" keeps the first channels, which make a slim network of their own; "wels" keeps random entries.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of the fresh entries, a policy of :mod:`swr.methods.optimizer_state`.
+
+    References:
+        A. Taha, A. Shrivastava, L. Davis, 2021, "Knowledge Evolution in Neural Networks", CVPR; the authors' code, layers/*.py.
+        It draws He-uniform values whatever the layer had; here each draws its own.
     """
 
     title = "Knowledge Evolution"

@@ -17,7 +17,20 @@ class L2(Decay):
     >>> method = L2(model, coefficient=1e-5)
     >>> handle = method.attach(optimizer)
 
-    coefficient: λ, at least 0.
+    When:
+        In the loss; attached, λ θ is added to the gradients before every step.
+
+    Touches:
+        All learnable parameters.
+
+    Keeps:
+        Nothing.
+
+    Differences:
+        The authors of SWR leave out the 1/2 in their code: λ here is 2 λ there.
+
+    Args:
+        coefficient: λ, at least 0.
     """
 
     title = "L2"

@@ -20,7 +20,24 @@ class L2Init(Decay):
     >>> method = L2Init(model, coefficient=1e-5)
     >>> handle = method.attach(optimizer)
 
-    coefficient: λ, at least 0.
+    When:
+        In the loss; attached, λ (θ - θ_0) is added to the gradients before every step.
+
+    Touches:
+        All learnable parameters.
+
+    Keeps:
+        θ_0.
+
+    Differences:
+        The authors of SWR leave out the 1/2 in their code: λ here is 2 λ there.
+
+    Args:
+        coefficient: λ, at least 0.
+
+    References:
+        S. Kumar, H. Marklund, B. Van Roy, 2023, "Maintaining Plasticity in Continual Learning via Regenerative Regularization",
+        arXiv 2308.11958.
     """
 
     title = "L2 Init"

@@ -26,8 +26,9 @@ def operator_norm(blocks: Tensor, p: float) -> Tensor:
     >>> operator_norm(torch.tensor([[[1.0, -3.0], [2.0, 0.0]]]), inf)
     tensor(4.)
 
-    blocks: W as [groups, outputs, inputs, *kernel].
-    p: 1 or infinity.
+    Args:
+        blocks: W as [groups, outputs, inputs, *kernel].
+        p: 1 or infinity.
     """
     others = (2 if p == inf else 1, *range(3, blocks.ndim))
     return wide(blocks).abs().sum(others).amax()
@@ -43,18 +44,26 @@ class Lipschitz(Method):
     >>> method = Lipschitz(model, x, bound=2.0)
     >>> handle = method.attach(optimizer)
 
-    When: after every step of the optimizer; for p = 2 with one power iteration from vectors that are kept. (The authors
-        begin anew from random vectors with two iterations, which misses part of σ at every step.)
-    Touches: weights of convolutions and fully connected layers, the head included, and gains of batch normalisation, whose ε
-        and running variance are the layer's own. Biases and shifts do not count.
-    Keeps: for p = 2 one vector per layer.
-    Source: H. Gouk, E. Frank, B. Pfahringer, M. Cree, 2021, "Regularisation of Neural Networks by Enforcing Lipschitz
-        Continuity", arXiv 1804.04368.
+    When:
+        After every step of the optimizer; for p = 2 with one power iteration from vectors that are kept. (The authors start
+        from new random vectors with two iterations, which misses part of σ at every step.)
 
-    example_inputs: a batch of inputs; for p = 2 the norm of a convolution depends on their size.
-    bound: λ for all layers, above 0; infinity allows anything. 8 suited the authors' VGG on CIFAR-10 with p = 2.
-    p: 1, 2 or infinity.
-    convolution, linear, normalisation: λ of these layers, where it is another.
+    Touches:
+        Weights of convolutions and fully connected layers, the head included, and gains of batch normalisation, whose ε and
+        running variance are the layer's own. Biases and shifts do not count.
+
+    Keeps:
+        For p = 2 one vector per layer.
+
+    Args:
+        example_inputs: a batch of inputs; for p = 2 the norm of a convolution depends on their size.
+        bound: λ for all layers, above 0; infinity allows anything. 8 suited the authors' VGG on CIFAR-10 with p = 2.
+        p: 1, 2 or infinity.
+        convolution, linear, normalisation: λ of these layers, where it is another.
+
+    References:
+        H. Gouk, E. Frank, B. Pfahringer, M. Cree, 2021, "Regularisation of Neural Networks by Enforcing Lipschitz Continuity",
+        arXiv 1804.04368.
     """
 
     title = "Lipschitz projection"

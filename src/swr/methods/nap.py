@@ -45,17 +45,25 @@ class NaP(Periodic):
     >>> layer.weight.data
     tensor([[1.5000, 2.0000]])
 
-    When: after every n-th step of the optimizer.
-    Touches: weights of convolutions and fully connected layers; gains and shifts of normalisation layers only as ``gains``
-        says. Biases, running statistics and the optimizer's state stay.
-    Keeps: ρ_l, the number of steps.
-    Source: C. Lyle et al., 2024, "Normalization and Effective Learning Rates in Reinforcement Learning", arXiv 2407.01800.
+    When:
+        After every n-th step of the optimizer.
 
-    every: n; infinity for never.
-    head: False leaves the last layer free; projecting it fixes the scale of the outputs.
-    gains: "decay": (γ, β) move the part ``decay`` of their way to (1, 0) each time; "project": they are scaled together to the
-        norm √d, which fits networks whose activations are homogeneous.
-    decay: in [0, 1], independent of the learning rate; 0 leaves gains and shifts alone.
+    Touches:
+        Weights of convolutions and fully connected layers; gains and shifts of normalisation layers only as ``gains`` says.
+        Biases, running statistics and the optimizer's state stay.
+
+    Keeps:
+        ρ_l, the number of steps.
+
+    Args:
+        every: n; infinity for never.
+        head: False leaves the last layer free; projecting it fixes the scale of the outputs.
+        gains: "decay": (γ, β) move the part ``decay`` of their way to (1, 0) each time; "project": they are scaled together to
+            the norm √d, which fits networks whose activations are homogeneous.
+        decay: in [0, 1], independent of the learning rate; 0 leaves gains and shifts alone.
+
+    References:
+        C. Lyle et al., 2024, "Normalization and Effective Learning Rates in Reinforcement Learning", arXiv 2407.01800.
     """
 
     title = "NaP"

@@ -23,7 +23,7 @@ def normalised(model: nn.Module, example_inputs: Any) -> nn.Module:
 
         f(W x + b)  becomes  f(γ (W x - mean) / deviation + β)
 
-    Each activation module becomes ``nn.Sequential(norm, activation)``: LayerNorm over the features, behind convolutions
+    Each activation module becomes ``nn.Sequential(norm, activation)``: LayerNorm over the features, after convolutions
     GroupNorm with one group, which does the same over channels and positions. Where a normalisation layer is in front
     already, and at the network's output, nothing changes. The other weights are those of the model.
 
@@ -33,8 +33,9 @@ def normalised(model: nn.Module, example_inputs: Any) -> nn.Module:
 
     Nonlinearities that are called as functions inside ``forward()`` are not seen.
 
-    model: its activations are modules, each used once.
-    example_inputs: a batch of inputs; a tuple for several arguments.
+    Args:
+        model: its activations are modules, each used once.
+        example_inputs: a batch of inputs; a tuple for several arguments.
     """
     model = copy.deepcopy(model)
     activations = [module for module in model.modules() if isinstance(module, ACTIVATIONS)]

@@ -21,7 +21,8 @@ from swr.methods.power import Map, matrix_map
 def operator_map(layer: Affine, sizes: Mapping[nn.Module, Size]) -> Map:
     """The layer without its bias; of a convolution that has no input size, the flattened kernel.
 
-    sizes: of one input of every convolution; see :func:`input_sizes`.
+    Args:
+        sizes: of one input of every convolution; see :func:`input_sizes`.
     """
     module = layer.module
     if not isinstance(module, _ConvNd) or module not in sizes:
@@ -49,7 +50,8 @@ def input_sizes(model: nn.Module, example_inputs: Any, layers: Sequence[Affine])
 
     Runs the model once, and leaves no trace in it.
 
-    example_inputs: a batch of inputs; a tuple for several arguments.
+    Args:
+        example_inputs: a batch of inputs; a tuple for several arguments.
     """
     convolutions = [layer.module for layer in layers if isinstance(layer.module, _ConvNd)]
     if not convolutions:

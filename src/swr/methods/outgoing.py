@@ -25,7 +25,7 @@ class OutgoingMagnitude:
             weight = model.get_parameter(consumer.name)
             units = consumer.units.to(weight.device)
             over = [axis for axis in range(weight.ndim) if units.shape[axis] == 1 and weight.shape[axis] > 1]
-            line = torch.where(units < 0, layer.size, units).flatten()  # behind the last unit: nobody's
+            line = torch.where(units < 0, layer.size, units).flatten()  # one past the last unit: entries of no unit
             counts.index_add_(0, line.cpu(), torch.full((len(line),), float(weight.numel() // len(line))))
             plain = torch.equal(line, torch.arange(layer.size, device=line.device))
             self._parts.append((weight, over, None if plain else line))

@@ -21,8 +21,9 @@ def parseval(matrices: Tensor, scale: float) -> Tensor:
     >>> parseval(torch.tensor([[[1.0, 1.0], [0.0, 2.0]]]), 2.0)
     tensor(12.)
 
-    matrices: [stack, rows, columns].
-    scale: s.
+    Args:
+        matrices: [stack, rows, columns].
+        scale: s.
     """
     rows, columns = matrices.shape[1:]
     gram = matrices @ matrices.mT if rows <= columns else matrices.mT @ matrices
@@ -39,15 +40,23 @@ class Parseval(Penalty):
     >>> method = Parseval(model, coefficient=1e-3)
     >>> handle = method.attach(optimizer)
 
-    When: in the loss.
-    Touches: weights of hidden fully connected layers and convolutions (as matrices [outputs, inputs * kernel]).
-    Keeps: nothing.
-    Source: W. Chung, L. Cherif, D. Precup, D. Meger, 2024, "Parseval Regularization for Continual Reinforcement Learning".
+    When:
+        In the loss.
 
-    coefficient: λ, at least 0; 1e-3 or 1e-4 in the paper.
-    scale: s, the squared gain of the orthogonal initialisation: 2 for the gain √2 of ReLU networks, as in the paper. With
-        other initialisers it pulls the weights to another size, and another s is another method.
-    head: True includes the last layer, as some code does with s = 1.
+    Touches:
+        Weights of hidden fully connected layers and convolutions (as matrices [outputs, inputs * kernel]).
+
+    Keeps:
+        Nothing.
+
+    Args:
+        coefficient: λ, at least 0; 1e-3 or 1e-4 in the paper.
+        scale: s, the squared gain of the orthogonal initialisation: 2 for the gain √2 of ReLU networks, as in the paper. With
+            other initialisers it pulls the weights to another size, and another s is another method.
+        head: True includes the last layer, as some code does with s = 1.
+
+    References:
+        W. Chung, L. Cherif, D. Precup, D. Meger, 2024, "Parseval Regularization for Continual Reinforcement Learning".
     """
 
     title = "Parseval"

@@ -13,7 +13,8 @@ from swr.methods.options import interval
 class Periodic(Method):
     """Count the optimizer's steps and act at each n-th; a subclass says how.
 
-    every: n; infinity for never.
+    Args:
+        every: n; infinity for never.
     """
 
     def __init__(self, model: nn.Module, example_inputs: Any = None, *, every: float, seed: int = 0) -> None:

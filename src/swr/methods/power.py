@@ -3,7 +3,7 @@
     v <- Wᵀ W v / ‖Wᵀ W v‖,   σ(W) ≈ ‖W v‖ ≤ σ(W)
 
 Weights move little between two steps of an optimizer, so one iteration per step follows the largest singular value. Vectors
-drawn anew at each call, as in some implementations, would underestimate it every time.
+redrawn at each call, as in some implementations, would underestimate it every time.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ WARM_UP = 15
 class Map(NamedTuple):
     """A linear map W at this moment.
 
-    apply: x -> W x; can be differentiated.
-    gram: x -> Wᵀ W x.
-    shape: of x.
-    weight: a tensor with the device and precision of x.
+    Attributes:
+        apply: x -> W x; can be differentiated.
+        gram: x -> Wᵀ W x.
+        shape: of x.
+        weight: a tensor with the device and precision of x.
     """
 
     apply: Callable[[Tensor], Tensor]
@@ -50,8 +51,9 @@ class PowerIteration:
     >>> round(PowerIteration(maps, torch.Generator().manual_seed(0)).norms(maps).item(), 4)
     3.0
 
-    maps: by name.
-    generator: on the CPU; the vectors are drawn from it once.
+    Args:
+        maps: by name.
+        generator: on the CPU; the vectors are drawn from it once.
     """
 
     def __init__(self, maps: Mapping[str, Map], generator: Generator) -> None:

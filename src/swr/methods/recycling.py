@@ -38,10 +38,11 @@ def recycle(
     All incoming weights are drawn before any outgoing ones are cleared, so that of two chosen units that follow each other
     both end with no outgoing weights. Nothing is read back from the device.
 
-    chosen: layers, each with the indices of its units.
-    generator: on the CPU.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer: forgets the changed entries by the policy ``optimizer_state``.
+    Args:
+        chosen: layers, each with the indices of its units.
+        generator: on the CPU.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer: forgets the changed entries by the policy ``optimizer_state``.
     """
     chosen = list(chosen)
     masks: dict[str, Tensor] = {}

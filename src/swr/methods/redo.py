@@ -27,7 +27,8 @@ def dormancy_scores(activation: Tensor) -> Tensor:
 def mean_magnitude(activation: Tensor, nonnegative: bool = False) -> Tensor:
     """Mean |h_i| over examples and places, in at least single precision; units along the last axis.
 
-    nonnegative: h_i >= 0 is known, which saves the absolute values.
+    Args:
+        nonnegative: h_i >= 0 is known, which saves the absolute values.
     """
     magnitude = activation if nonnegative else activation.abs()
     dtype = torch.promote_types(activation.dtype, torch.float32)
@@ -43,19 +44,27 @@ class ReDo(UnitMethod):
     >>> method = ReDo(model, x, threshold=0.025, every=1000)
     >>> handle = method.attach(optimizer)
 
-    When: after every F-th step, from the activations of that step's batch. A step without a training pass puts it off.
-    Touches: dormant units of every layer whose incoming and outgoing weights are all known (``method.units.describe()``), the
-        output layer never. Entries of a batch normalisation behind the layer begin anew too, which the paper does not say.
-        Scores have mean 1, as the paper's formula and code give them. In a layer that is silent throughout all units go.
-    Keeps: the steps since the last time.
-    Source: G. Sokar, R. Agarwal, P. S. Castro, U. Evci, 2023, "The Dormant Neuron Phenomenon in Deep Reinforcement Learning",
-        ICML. Fresh weights come from the layer's own initialiser; the authors' code draws Xavier whatever the layer had. They
-        clear the moments of weights and not of biases; here the one policy of all resets applies to both.
+    When:
+        After every F-th step, from the activations of that step's batch. A step without a training pass puts it off.
 
-    threshold: τ; below 0 nothing is done. 0.025 and 0.1 in the paper.
-    every: F, steps from one time to the next; infinity for never.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of recycled units, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        Dormant units of every layer whose incoming and outgoing weights are all known (``method.units.describe()``), the output
+        layer never. Entries of a batch normalisation after the layer are reset too, which the paper does not say. Scores have
+        mean 1, as the paper's formula and code give them. In a layer that is silent throughout all units go.
+
+    Keeps:
+        The steps since the last time.
+
+    Args:
+        threshold: τ; below 0 nothing is done. 0.025 and 0.1 in the paper.
+        every: F, steps from one time to the next; infinity for never.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of recycled units, a policy of :mod:`swr.methods.optimizer_state`.
+
+    References:
+        G. Sokar, R. Agarwal, P. S. Castro, U. Evci, 2023, "The Dormant Neuron Phenomenon in Deep Reinforcement Learning", ICML.
+        Fresh weights come from the layer's own initialiser; the authors' code draws Xavier whatever the layer had. They clear
+        the moments of weights and not of biases; here the one policy of all resets applies to both.
     """
 
     title = "ReDo"

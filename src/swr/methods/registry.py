@@ -158,10 +158,11 @@ def build(name: str, model: nn.Module, example_inputs: Any = None, **hyper: Any)
     >>> method.title
     'L2'
 
-    name: one of :func:`names`.
-    model: the network, as it was initialised.
-    example_inputs: a batch of inputs, for methods that trace the model.
-    hyper: the method's hyper-parameters, and ``seed``.
+    Args:
+        name: one of :func:`names`.
+        model: the network, as it was initialised.
+        example_inputs: a batch of inputs, for methods that trace the model.
+        hyper: the method's hyper-parameters, and ``seed``.
     """
     check_options(name, hyper)
     return find(name)(model, example_inputs, **hyper)

@@ -26,10 +26,12 @@ class SWR(Method):
     >>> method = SWR(model, x, features=1e-4, classifier=1e-1)
     >>> handle = method.attach(optimizer)
 
-    example_inputs: a batch of inputs, to trace the model with.
-    coefficient: λ for all layers; or
-    features, classifier: λ_f for convolutions and the normalisation layers behind them, λ_c for the fully connected part.
-    options: the other options of :class:`swr.SoftWeightRescaling`.
+    Args:
+        example_inputs: a batch of inputs, to trace the model with.
+        coefficient: λ for all layers; or
+        features, classifier: λ_f for convolutions and the normalisation layers after them, λ_c for the fully connected part.
+        plan: a plan of this model, in place of tracing it.
+        options: the other options of :class:`swr.SoftWeightRescaling`.
     """
 
     title = "SWR"

@@ -19,12 +19,13 @@ class NaiveScaling(Method):
 
         W_l <- c W_l,   b_l <- c b_l
 
-    Behind the first layer biases are then too large for what they are added to, by c^(1-l), and the function changes.
+    After the first layer biases are then too large for what they are added to, by c^(1-l), and the function changes.
 
     >>> method = NaiveScaling(model, ratio=0.5)
     >>> method.new_task()
 
-    ratio: c, above 0; with 1 nothing is done.
+    Args:
+        ratio: c, above 0; with 1 nothing is done.
     """
 
     title = "naive scaling"
@@ -50,9 +51,10 @@ class ProportionalScaling(Method):
     >>> method = ProportionalScaling(model, x, ratio=0.5)
     >>> method.new_task()
 
-    example_inputs: a batch of inputs, to trace the model with.
-    ratio: c, above 0; with 1 nothing is done.
-    plan: a ready plan instead of example inputs.
+    Args:
+        example_inputs: a batch of inputs, to trace the model with.
+        ratio: c, above 0; with 1 nothing is done.
+        plan: a ready plan instead of example inputs.
     """
 
     title = "proportional scaling"

@@ -59,24 +59,35 @@ class SelfNormalizedResets(UnitMethod):
     >>> handle = method.attach(optimizer)
     >>> method.new_task()
 
-    When: ages and resets after every step, thresholds at every U-th new task; without task boundaries choose
+    When:
+        Ages and resets after every step, thresholds at every U-th new task; without task boundaries choose
         ``counted_in="steps"``. The device is asked for resets only when, by the ages of the last time, there can be one.
-    Touches: units of every layer whose incoming and outgoing weights are all known (``method.units.describe()``); entries of a
-        batch normalisation behind the layer begin anew too.
-    Keeps: age, threshold and histogram of silences of every unit, the tasks so far. A bin of the histogram is as wide as the
-        first batch, or longest / 1024 if that is more; a silence in between counts as the longer one.
-    Source: V. Farias, A. Jozefiak, 2025, "Self-Normalized Resets for Plasticity in Continual Learning", ICLR; the authors'
-        code, snr.py. As there, a unit that fires in every batch, whose record is empty, falls to the smallest threshold and is
-        reset by one silent batch. That is one batch here, and 100 examples there; silences longer than the largest T count
-        as the longest here, and are dropped there. The default of η is that of their notebook, as others report it.
 
-    rejection: η, the part of its own silences a unit may fall behind; with 0 the threshold is its longest silence. 0.00125 to
-        0.08.
-    every: U, tasks (or steps) from one estimate of the thresholds to the next.
-    longest: the first and the largest T, in examples.
-    counted_in: "tasks", or "steps".
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of reset units, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        Units of every layer whose incoming and outgoing weights are all known (``method.units.describe()``); entries of a batch
+        normalisation after the layer are reset too.
+
+    Keeps:
+        Age, threshold and histogram of silences of every unit, the tasks so far. A bin of the histogram is as wide as the first
+        batch, or longest / 1024 if that is more; a silence in between counts as the longer one.
+
+    Differences:
+        The authors' code, snr.py, is followed: a unit that fires in every batch, whose record is empty, falls to the smallest
+        threshold and is reset by one silent batch. The smallest threshold is one batch here, and 100 examples there. A silence
+        longer than the largest T counts as the longest here, and is dropped there. The default of η is that of their notebook,
+        as others report it.
+
+    Args:
+        rejection: η, the part of its own silences a unit may exceed; with 0 the threshold is its longest silence. 0.00125
+            to 0.08.
+        every: U, tasks (or steps) from one estimate of the thresholds to the next.
+        longest: the first and the largest T, in examples.
+        counted_in: "tasks", or "steps".
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of reset units, a policy of :mod:`swr.methods.optimizer_state`.
+
+    References:
+        V. Farias, A. Jozefiak, 2025, "Self-Normalized Resets for Plasticity in Continual Learning", ICLR.
     """
 
     title = "self-normalized resets"

@@ -16,12 +16,20 @@ class ShrinkPerturb(Method):
 
         θ <- (1 - λ) θ + λ θ_0
 
-    Running statistics of normalisation layers and the optimizer's state stay as they are.
-
     >>> method = ShrinkPerturb(model, coefficient=0.4)
     >>> method.new_task()
 
-    coefficient: λ in [0, 1]; with 0 nothing is done.
+    When:
+        At a new task.
+
+    Touches:
+        All learnable parameters. Running statistics of normalisation layers and the optimizer's state stay as they are.
+
+    Keeps:
+        θ_0, the size of the model once more.
+
+    Args:
+        coefficient: λ in [0, 1]; with 0 nothing is done.
     """
 
     title = "S&P"

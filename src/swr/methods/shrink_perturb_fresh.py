@@ -25,16 +25,24 @@ class ShrinkPerturbFresh(Method):
     >>> method = ShrinkPerturbFresh(model, retain=0.4, noise=0.1)
     >>> method.new_task()
 
-    When: at a new task; not before the first, where the authors' loop shrinks the initial network too.
-    Touches: all learnable parameters. The source puts the mixture into a new network with a new optimizer: running
-        statistics begin anew, and by default the optimizer's state too.
-    Keeps: the random numbers only.
-    Source: J. Ash, R. Adams, 2020, "On Warm-Starting Neural Network Training", NeurIPS; the authors' code, run.py.
+    When:
+        At a new task; not before the first, where the authors' loop shrinks the initial network too.
 
-    retain: λ in [0, 1].
-    noise: p, at least 0; with λ = 1 and p = 0 nothing is done.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of the parameters, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        All learnable parameters. The source puts the mixture into a new network with a new optimizer: running statistics and,
+        by default, the optimizer's state are reset.
+
+    Keeps:
+        The random numbers only.
+
+    Args:
+        retain: λ in [0, 1].
+        noise: p, at least 0; with λ = 1 and p = 0 nothing is done.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of the parameters, a policy of :mod:`swr.methods.optimizer_state`.
+
+    References:
+        J. Ash, R. Adams, 2020, "On Warm-Starting Neural Network Training", NeurIPS; the authors' code, run.py.
     """
 
     title = "S&P, fresh noise"

@@ -20,14 +20,22 @@ class Spectral(SpectralNorm):
     >>> method = Spectral(model, coefficient=1e-4)
     >>> handle = method.attach(optimizer)
 
-    When: in the loss. Each step refines σ by one power iteration, from vectors that are kept; σ itself is differentiated.
-    Touches: weights of convolutions (as matrices [outputs, inputs * kernel]) and fully connected layers, the head included,
-        their biases, gains and shifts.
-    Keeps: one vector per matrix.
-    Source: A. Lewandowski et al., 2024, "Learning Continually by Spectral Regularization", arXiv 2406.06811.
+    When:
+        In the loss. Each step refines σ by one power iteration, from vectors that are kept; σ itself is differentiated.
 
-    coefficient: λ, at least 0.
-    power: k, a whole number; 2 in the paper, 3 in some code.
+    Touches:
+        Weights of convolutions (as matrices [outputs, inputs * kernel]) and fully connected layers, the head included, their
+        biases, gains and shifts.
+
+    Keeps:
+        One vector per matrix.
+
+    Args:
+        coefficient: λ, at least 0.
+        power: k, a whole number; 2 in the paper, 3 in some code.
+
+    References:
+        A. Lewandowski et al., 2024, "Learning Continually by Spectral Regularization", arXiv 2406.06811.
     """
 
     title = "spectral regularisation"

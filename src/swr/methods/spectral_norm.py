@@ -19,13 +19,21 @@ class SpectralNorm(Penalty):
     >>> method = SpectralNorm(model, coefficient=0.01)
     >>> handle = method.attach(optimizer)
 
-    When: in the loss. Each step refines σ by one power iteration, from vectors that are kept; σ itself is differentiated.
-    Touches: weights of convolutions (as matrices [outputs, inputs * kernel]) and fully connected layers, the head included.
-    Keeps: one vector per matrix.
-    Source: Y. Yoshida, T. Miyato, 2017, "Spectral Norm Regularization for Improving the Generalizability of Deep Learning",
-        arXiv 1705.10941.
+    When:
+        In the loss. Each step refines σ by one power iteration, from vectors that are kept; σ itself is differentiated.
 
-    coefficient: λ, at least 0.
+    Touches:
+        Weights of convolutions (as matrices [outputs, inputs * kernel]) and fully connected layers, the head included.
+
+    Keeps:
+        One vector per matrix.
+
+    Args:
+        coefficient: λ, at least 0.
+
+    References:
+        Y. Yoshida, T. Miyato, 2017, "Spectral Norm Regularization for Improving the Generalizability of Deep Learning", arXiv
+        1705.10941.
     """
 
     title = "spectral norm"
@@ -38,7 +46,8 @@ class SpectralNorm(Penalty):
     def penalty(self, update: bool = True) -> Tensor | None:
         """λ R(θ), to add to the loss.
 
-        update: False looks again without a power iteration, so that a second call in a step changes nothing.
+        Args:
+            update: False looks again without a power iteration, so that a second call in a step changes nothing.
         """
         if update and self.coefficient and self._layers:
             self._power.refine(self._maps())

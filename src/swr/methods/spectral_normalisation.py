@@ -25,16 +25,24 @@ class SpectralNormalisation(Method):
     >>> method = SpectralNormalisation(model, x, bound=2.0)
     >>> handle = method.attach(optimizer)
 
-    When: after every step of the optimizer, with one power iteration from vectors that are kept.
-    Touches: the chosen layers' weights; nothing else.
-    Keeps: one vector per layer.
-    Source: F. Gogianu et al., 2021, "Spectral Normalisation for Deep Reinforcement Learning: an Optimisation Perspective".
-        There the forward pass divides by σ; as a projection the weights obey the same bound ("leave smaller"), and the
-        gradients are those of the plain network.
+    When:
+        After every step of the optimizer, with one power iteration from vectors that are kept.
 
-    example_inputs: a batch of inputs; the norm of a convolution depends on their size.
-    bound: k, above 0; infinity allows anything.
-    layers: names of the modules to bound; by default the last hidden layer, as in the paper.
+    Touches:
+        The chosen layers' weights; nothing else.
+
+    Keeps:
+        One vector per layer.
+
+    Args:
+        example_inputs: a batch of inputs; the norm of a convolution depends on their size.
+        bound: k, above 0; infinity allows anything.
+        layers: names of the modules to bound; by default the last hidden layer, as in the paper.
+
+    References:
+        F. Gogianu et al., 2021, "Spectral Normalisation for Deep Reinforcement Learning: an Optimisation Perspective". There
+        the forward pass divides by σ; as a projection the weights obey the same bound ("leave smaller"), and the gradients are
+        those of the plain network.
     """
 
     title = "spectral normalisation"

@@ -25,9 +25,10 @@ class UnitMethod(Method):
     evaluation and target networks are not looked at. Inside ``torch.compile`` nothing can be seen, which is an error after
     a hundred steps. Each process sees its own batches and would choose its own units: not for data-parallel training.
 
-    example_inputs: a batch of inputs, to trace the model with; ``units.describe()`` then says what was found.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of recycled units, a policy of :mod:`swr.methods.optimizer_state`.
+    Args:
+        example_inputs: a batch of inputs, to trace the model with; ``units.describe()`` then says what was found.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of recycled units, a policy of :mod:`swr.methods.optimizer_state`.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class UnitMethod(Method):
 
     @property
     def total(self) -> int:
-        """How many units there are; the layers' units stand behind each other in vectors of this length."""
+        """How many units there are; the layers' units follow each other in vectors of this length."""
         return sum(layer.size for layer in self.units.layers)
 
     def split(self, vector: Tensor) -> tuple[Tensor, ...]:
@@ -102,7 +103,7 @@ class UnitMethod(Method):
 
 
 class _Listener:
-    """Hands the activation of a layer to the method; copied or pickled with the model, it has nobody to tell."""
+    """Hands the activation of a layer to the method; copied or pickled with the model, it does nothing."""
 
     def __init__(self, method: UnitMethod | None = None, layer: int = 0) -> None:
         self._method = weakref.ref(method) if method is not None else lambda: None

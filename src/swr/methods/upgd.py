@@ -42,19 +42,27 @@ class UPGD(Method):
     >>> method = UPGD(model, decay=0.999, noise=1e-3)
     >>> handle = method.attach(optimizer)
 
-    When: around every step. An entry of no utility moves half a step.
-    Touches: all learnable parameters that have a gradient. Running statistics and the optimizer's state are its own.
-    Keeps: u, once more the size of the model, and t; within a step a copy of θ.
-    Source: M. Elsayed, A. R. Mahmood, 2024, "Addressing Loss of Plasticity and Catastrophic Forgetting in Continual
-        Learning", ICLR; the authors' code, core/optim/weight_upgd/first_order.py and core/run/rl/adaupgd.py: their
-        first-order, global form. As there, the maximum is that of u before the correction, so that in the first 1/(1 - β)
-        steps φ is near 0 or 1 for most entries, and if every u is negative the order is reversed. Their agents double the
-        learning rate, for 1 - φ(0) = 1/2: the optimizer's to set.
+    When:
+        Around every step. An entry of no utility moves half a step.
 
-    decay: β in [0, 1), of the utility's average.
-    noise: σ, at least 0.
-    weight_decay: λ, at least 0.
-    protecting: False gates the noise only, and leaves Δ whole; without noise and decay nothing is done then.
+    Touches:
+        All learnable parameters that have a gradient. Running statistics and the optimizer's state are its own.
+
+    Keeps:
+        u, once more the size of the model, and t; within a step a copy of θ.
+
+    Args:
+        decay: β in [0, 1), of the utility's average.
+        noise: σ, at least 0.
+        weight_decay: λ, at least 0.
+        protecting: False gates the noise only, and leaves Δ whole; without noise and decay nothing is done then.
+
+    References:
+        M. Elsayed, A. R. Mahmood, 2024, "Addressing Loss of Plasticity and Catastrophic Forgetting in Continual Learning",
+        ICLR; the authors' code, core/optim/weight_upgd/first_order.py and core/run/rl/adaupgd.py: their first-order, global
+        form. As there, the maximum is that of u before the correction, so that in the first 1/(1 - β) steps φ is near 0 or 1
+        for most entries, and if every u is negative the order is reversed. Their agents double the learning rate, for 1 - φ(0)
+        = 1/2: the optimizer's to set.
     """
 
     title = "UPGD"
@@ -88,7 +96,8 @@ class UPGD(Method):
     def before_step(self, optimizer: Optimizer | None = None) -> None:
         """Update the utilities and remember θ.
 
-        optimizer: the one whose step follows; by default the one it is attached to.
+        Args:
+            optimizer: the one whose step follows; by default the one it is attached to.
         """
         optimizer = self.optimizer if optimizer is None else optimizer
         if optimizer is None:

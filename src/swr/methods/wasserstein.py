@@ -19,7 +19,8 @@ def matched(tensor: Tensor, ordered: Tensor) -> Tensor:
     >>> matched(torch.tensor([3.0, 1.0, 2.0]), torch.tensor([0.0, 1.0, 5.0]))
     tensor([5., 0., 1.])
 
-    ordered: as many values, from the smallest to the largest.
+    Args:
+        ordered: as many values, from the smallest to the largest.
     """
     order = _order(tensor.detach().reshape(-1))
     return torch.empty_like(ordered).scatter_(0, order, ordered).view(tensor.shape)
@@ -36,16 +37,27 @@ class Wasserstein(Penalty):
     >>> method = Wasserstein(model, coefficient=1e-3)
     >>> handle = method.attach(optimizer)
 
-    When: in the loss. The order is taken as constant: the gradient of an entry is 2λ (W_j - the value it is matched with).
-    Touches: all learnable parameters, tensor by tensor, biases and gains included, as L2 Init does here; the paper leaves
-        it open. One sort per tensor and step.
-    Keeps: the sorted initial parameters, the size of the model once more.
-    Source: A. Lewandowski, H. Tanaka, D. Schuurmans, M. Machado, 2023, "Curvature Explains Loss of Plasticity",
-        arXiv 2312.00246.
+    When:
+        In the loss. The order is taken as constant: the gradient of an entry is 2λ (W_j - the value it is matched with).
 
-    coefficient: λ, at least 0.
-    reduction: "sum", as above; "mean" divides each tensor's term by its size, as some published code does: λ of one is not
-        λ of the other.
+    Touches:
+        All learnable parameters, tensor by tensor, biases and gains included, as L2 Init does here; the paper leaves it open.
+        One sort per tensor and step.
+
+    Keeps:
+        The sorted initial parameters, the size of the model once more.
+
+    Differences:
+        Each tensor's term is a sum over its entries here. Published code (parseval_reg) takes the mean, so that λ here is that
+        λ divided by the number of entries, another one for every tensor: ``reduction="mean"`` is that form.
+
+    Args:
+        coefficient: λ, at least 0.
+        reduction: "sum", as above; "mean" divides each tensor's term by its size, as some published code does: λ of one is not
+            λ of the other.
+
+    References:
+        A. Lewandowski, H. Tanaka, D. Schuurmans, M. Machado, 2023, "Curvature Explains Loss of Plasticity", arXiv 2312.00246.
     """
 
     title = "Wasserstein"

@@ -25,14 +25,22 @@ class WeightDecay(Method):
     >>> method = WeightDecay(model, coefficient=1e-2)
     >>> handle = method.attach(optimizer)
 
-    When: just before every step of the optimizer, which it has to be attached to for η.
-    Touches: weights of convolutions and fully connected layers, or all learnable parameters.
-    Keeps: nothing.
-    Source: I. Loshchilov, F. Hutter, 2019, "Decoupled Weight Decay Regularization", arXiv 1711.05101.
+    When:
+        Just before every step of the optimizer, which it has to be attached to for η.
 
-    coefficient: λ, at least 0.
-    parameters: "weights" spares biases, normalisation layers and embeddings, as is the convention; "all" spares nothing, as
-        torch.optim.AdamW does with one group.
+    Touches:
+        Weights of convolutions and fully connected layers, or all learnable parameters.
+
+    Keeps:
+        Nothing.
+
+    Args:
+        coefficient: λ, at least 0.
+        parameters: "weights" spares biases, normalisation layers and embeddings, as is the convention; "all" spares nothing, as
+            torch.optim.AdamW does with one group.
+
+    References:
+        I. Loshchilov, F. Hutter, 2019, "Decoupled Weight Decay Regularization", arXiv 1711.05101.
     """
 
     title = "weight decay"

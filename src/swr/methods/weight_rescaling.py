@@ -25,10 +25,11 @@ def rescale_deviations(
     tensor([[2.6584, 3.5528],
             [4.4472, 5.3416]])
 
-    weights: W, which take no gradient now.
-    targets: s_0, with the dimensions kept; where s_0 or s is 0, nothing is done.
-    dims: of every weight.
-    centred: False multiplies all of W, its mean too.
+    Args:
+        weights: W, which take no gradient now.
+        targets: s_0, with the dimensions kept; where s_0 or s is 0, nothing is done.
+        dims: of every weight.
+        centred: False multiplies all of W, its mean too.
     """
     found = [torch.var_mean(wide(w), dim=tuple(d), correction=0, keepdim=True) for w, d in zip(weights, dims, strict=True)]
     factors = [
@@ -48,17 +49,25 @@ class WeightRescaling(Periodic):
     >>> method = WeightRescaling(model, every=10)
     >>> handle = method.attach(optimizer)
 
-    When: after every n-th step of the optimizer.
-    Touches: weights of convolutions and fully connected layers, the head included. Biases, normalisation layers and
-        the optimizer's state stay, so the function is kept only where a normalisation layer follows.
-    Keeps: s_0, the number of steps.
-    Source: L. Niehaus, U. Krumnack, G. Heidemann, 2024, "Weight Rescaling: Applying Initialization Strategies During
-        Training". The paper was not at hand: whether s belongs to a layer or an output channel, and n, are open.
+    When:
+        After every n-th step of the optimizer.
 
-    every: n, 1, 10 or 100 in published code; infinity for never.
-    multiplier: c, above 0.
-    per: "layer", one deviation per weight tensor; or "channel", one per output unit.
-    centred: False for W <- c (s_0 / s) W, which scales the mean too.
+    Touches:
+        Weights of convolutions and fully connected layers, the head included. Biases, normalisation layers and the optimizer's
+        state stay, so the function is kept only where a normalisation layer follows.
+
+    Keeps:
+        s_0, the number of steps.
+
+    Args:
+        every: n, 1, 10 or 100 in published code; infinity for never.
+        multiplier: c, above 0.
+        per: "layer", one deviation per weight tensor; or "channel", one per output unit.
+        centred: False for W <- c (s_0 / s) W, which scales the mean too.
+
+    References:
+        L. Niehaus, U. Krumnack, G. Heidemann, 2024, "Weight Rescaling: Applying Initialization Strategies During Training". The
+        paper was not at hand: whether s belongs to a layer or an output channel, and n, are open.
     """
 
     title = "weight rescaling"
