@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from swr import methods
 from swr.bench import models
-from swr.methods.layers import NORMALISATION, is_convolution
+from swr.methods.tools.layers import NORMALISATION, is_convolution
 
 NARROW = tuple(width // 16 for width in models.VGG16)
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from swr.errors import OptionError
-from swr.methods.optimizer_state import POLICIES, forget
+from swr.methods.tools.optimizer_state import POLICIES, forget
 
 OPTIMIZERS = {
     "adam": lambda p: torch.optim.Adam(p, lr=0.1, amsgrad=True),

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from swr import methods
 from swr.errors import InputsError, ModelError, OptionError
-from swr.methods.affine import affine_layers
-from swr.methods.lipschitz import operator_norm
+from swr.methods.lipschitz_projection import operator_norm
 from swr.methods.nap import joint_factor
-from swr.methods.operators import input_sizes, operator_map
+from swr.methods.tools.layers import affine_layers
+from swr.methods.tools.spectral_norms import input_sizes, operator_map
 
 from .methods_table import MODELS, Tied, changed
 

@@ -7,7 +7,7 @@ from torch import nn
 import swr
 from swr import methods
 from swr.errors import OptionError
-from swr.methods.layers import parts, weights
+from swr.methods.tools.layers import parts, weights
 
 from .methods_table import Loop, changed
 

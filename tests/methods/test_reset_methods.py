@@ -11,15 +11,15 @@ from torch import Tensor, nn
 
 from swr import methods
 from swr.errors import ModelError, OptionError
-from swr.methods.affine import Affine, affine_layers
 from swr.methods.dash import shrunk
-from swr.methods.draws import fresh_values, inside
 from swr.methods.fire import isometric, isometry
-from swr.methods.gradients import gradients
 from swr.methods.knowledge_evolution import random_masks, slim_masks
 from swr.methods.layerwise import registered_blocks, statistics
 from swr.methods.lure import least
 from swr.methods.rifle import boundaries
+from swr.methods.tools.fresh import fresh_values, inside
+from swr.methods.tools.layers import Affine, affine_layers
+from swr.methods.tools.loss_gradients import gradients
 
 from .methods_table import Loop, changed
 

@@ -34,8 +34,8 @@ from swr.bench.scenarios import Material, prepare
 from swr.bench.seeds import seed_of, stream
 from swr.bench.streams import ERROR, STREAMS, TEST, metric
 from swr.bench.tasks import Task, View, task
-from swr.methods.decay import Decay
-from swr.methods.layers import convolutions, weights
+from swr.methods.bases.decay import Decay
+from swr.methods.tools.layers import convolutions, weights
 from swr.norms import frobenius_norms
 
 EVALUATION_BATCH = 1024

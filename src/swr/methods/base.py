@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from swr.errors import AttachError, OptionError, StateError
 from swr.hooks import Handle, group_of, unwrapped
-from swr.methods.penalty_gradients import add_to_gradients, differentiate, held_by
+from swr.methods.tools.penalty_gradients import add_to_gradients, differentiate, held_by
 
 Batches = Iterable[tuple[Tensor, Tensor]]
 """inputs and targets, batch by batch"""
@@ -52,6 +52,8 @@ class Method:
         seed: of ``self.generator``; the same on every process of a data-parallel training.
     """
 
+    name: ClassVar[str] = ""
+    """in the registry, on the command line and in run identities"""
     title: ClassVar[str] = ""
     """as it stands in tables"""
     symbols: ClassVar[Mapping[str, str]] = {}
@@ -68,6 +70,8 @@ class Method:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if old := {"_state", "_load"} & set(vars(cls)):
+            raise TypeError(f"{cls.__name__} overrides {min(old)}(): a method's state is state() and load_state(state).")
         if "penalty" in vars(cls):
             cls.penalty = _counted_once(cls.penalty)  # type: ignore[method-assign]
 
@@ -167,26 +171,29 @@ class Method:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything the method has to remember, the random generator included; plain data and tensors."""
-        return {"generator": self.generator.get_state(), **self._state()}
+        return {"generator": self.generator.get_state(), **self.state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue exactly where :meth:`state_dict` was taken."""
-        expected = {"generator", *self._state()}
+        expected = {"generator", *self.state()}
         if not isinstance(state, Mapping) or set(state) != expected:
             found = ", ".join(sorted(map(str, state))) if isinstance(state, Mapping) else type(state).__name__
             raise StateError(
                 f"this is not the state of {type(self).__name__}: "
                 f"expected {', '.join(sorted(expected))}, found {found or 'nothing'}."
             )
-        self._load({key: value for key, value in state.items() if key != "generator"})
+        self.load_state({key: value for key, value in state.items() if key != "generator"})
         self.generator.set_state(state["generator"])
 
-    def _state(self) -> dict[str, Any]:
-        """What a method adds to its state."""
+    def state(self) -> dict[str, Any]:
+        """What has to be saved besides the random generator: tensors and plain data; a method overrides it.
+
+        The keys are the same at any time, so that a state of something else is recognised.
+        """
         return {}
 
-    def _load(self, state: dict[str, Any]) -> None:
-        """The reverse of :meth:`_state`; the keys are checked."""
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`, whose keys have been checked; a method overrides it."""
 
 
 def _counted_once(penalty: Callable[..., Tensor | None]) -> Callable[..., Tensor | None]:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from swr.methods.base import Method
-from swr.methods.crelu import crelu
-from swr.methods.normalised import normalised
 from swr.methods.registry import find, names
+from swr.methods.transforms.crelu import crelu
+from swr.methods.transforms.normalised import normalised
 
 TRANSFORMS: dict[str, Callable[..., Any]] = {"crelu": crelu, "normalised": normalised}
 """what is done to a network before it trains, and is no method"""

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from swr.checks import fraction, whole
 from swr.methods.base import restore
-from swr.methods.fresh import Initialiser, own_initialiser
-from swr.methods.options import fraction, whole
-from swr.methods.outgoing import OutgoingMagnitude
+from swr.methods.bases.unit_method import UnitMethod
 from swr.methods.redo import mean_magnitude
-from swr.methods.unit_method import UnitMethod
+from swr.methods.tools.fresh import Initialiser, own_initialiser
+from swr.methods.tools.recycling import OutgoingMagnitude
 
 
 class ContinualBackprop(UnitMethod):
@@ -51,12 +51,13 @@ class ContinualBackprop(UnitMethod):
         maturity: m, steps; 100 in most of the paper, 1000 for its ResNet.
         decay: d.
         initialise: re-initialises one layer; by default its own ``reset_parameters()``.
-        optimizer_state: what the optimizer forgets of replaced units, a policy of :mod:`swr.methods.optimizer_state`.
+        optimizer_state: what the optimizer forgets of replaced units, a policy of :mod:`swr.methods.tools.optimizer_state`.
 
     References:
         S. Dohare et al., 2024, "Loss of plasticity in deep continual learning", Nature 632.
     """
 
+    name = "continual-backprop"
     title = "continual backprop"
     symbols: ClassVar[Mapping[str, str]] = {"rate": "ρ", "maturity": "m", "decay": "d"}
 
@@ -142,9 +143,10 @@ class ContinualBackprop(UnitMethod):
             utilities[layer].index_fill_(0, index, 0.0)
             ages[layer].index_fill_(0, index, 0)
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {
-            **super()._state(),
+            **super().state(),
             "utility": self.utility.clone(),
             "age": self.age.clone(),
             "owed": list(self.owed),
@@ -153,8 +155,9 @@ class ContinualBackprop(UnitMethod):
             "young": [[list(pair) for pair in pairs] for pairs in self._young],
         }
 
-    def _load(self, state: dict[str, Any]) -> None:
-        super()._load(state)
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
+        super().load_state(state)
         restore({"utility": self.utility, "age": self.age}, {"utility": state["utility"], "age": state["age"]})
         self.owed, self._mature = list(state["owed"]), list(state["mature"])
         self._young = [[list(pair) for pair in pairs] for pairs in state["young"]]

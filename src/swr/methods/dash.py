@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from swr.checks import fraction
 from swr.errors import ModelError
-from swr.methods.affine import affine_layers, wide
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.gradients import gradients, new_data
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import fraction
+from swr.methods.tools.layers import affine_layers, wide
+from swr.methods.tools.loss_gradients import gradients, new_data
+from swr.methods.tools.optimizer_state import check_policy, forget
 
 
 def shrunk(parameter: Tensor, descent: Tensor, floor: float) -> Tensor:
@@ -58,13 +58,15 @@ class Dash(Method):
     Args:
         floor: λ in [0, 1], what is left at least; with 1 nothing is done.
         rate: α in [0, 1], the weight of a new batch in G.
-        optimizer_state: what the optimizer forgets of the shrunken tensors, a policy of :mod:`swr.methods.optimizer_state`.
+        optimizer_state: what the optimizer forgets of the shrunken tensors, a policy of
+            :mod:`swr.methods.tools.optimizer_state`.
 
     References:
         B. Shin, J. Oh, H. Cho, C. Yun, 2024, "DASH: Warm-Starting Neural Network Training in Stationary Settings without Loss
         of Plasticity", NeurIPS; the authors' code, utils/train_utils.py.
     """
 
+    name = "dash"
     title = "DASH"
     symbols = {"floor": "λ", "rate": "α"}  # noqa: RUF012
 

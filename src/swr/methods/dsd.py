@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from swr.checks import fraction
 from swr.errors import ModelError
-from swr.methods.affine import affine_layers
 from swr.methods.base import Batches, LossFunction, Method, restore
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import fraction
+from swr.methods.tools.layers import affine_layers
+from swr.methods.tools.optimizer_state import check_policy, forget
 
 
 def largest(weight: Tensor, sparsity: float) -> Tensor:
@@ -53,13 +53,14 @@ class DSD(Method):
 
     Args:
         sparsity: s in [0, 1]; with 0 nothing is done.
-        optimizer_state: what the optimizer forgets of pruned entries, a policy of :mod:`swr.methods.optimizer_state`.
+        optimizer_state: what the optimizer forgets of pruned entries, a policy of :mod:`swr.methods.tools.optimizer_state`.
 
     References:
         S. Han et al., 2017, "DSD: Dense-Sparse-Dense Training for Deep Neural Networks", ICLR. The authors published models but
         no code.
     """
 
+    name = "dsd"
     title = "DSD"
     symbols = {"sparsity": "s"}  # noqa: RUF012
 
@@ -113,10 +114,12 @@ class DSD(Method):
         if not begins:
             self._masks = {}
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"masks": dict(self._masks)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         masks = {name: torch.empty_like(w, dtype=torch.bool) for name, w in self._weights.items()} if state["masks"] else {}
         restore(masks, state["masks"])
         self._masks = masks

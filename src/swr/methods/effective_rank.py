@@ -11,11 +11,10 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
 from swr.errors import AttachError, ModelError, OptionError
-from swr.methods.affine import wide
-from swr.methods.layers import linears
-from swr.methods.penalty import Penalty
-from swr.methods.penalty_gradients import add_to_gradients, held_by
-from swr.methods.unseen import Unseen
+from swr.methods.bases.penalty import Penalty
+from swr.methods.tools.layers import linears, wide
+from swr.methods.tools.penalty_gradients import add_to_gradients, held_by
+from swr.methods.tools.unseen import Unseen
 
 
 def spectral_spread(features: Tensor) -> Tensor:
@@ -61,6 +60,7 @@ class EffectiveRank(Penalty):
         Reinforcement Learning", arXiv 2010.14498.
     """
 
+    name = "effective-rank"
     title = "effective rank"
     symbols = {"coefficient": "α"}  # noqa: RUF012
 

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from swr.checks import whole
 from swr.errors import ModelError
-from swr.methods.affine import Affine, affine_layers, wide
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.draws import inside
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import whole
+from swr.methods.tools.fresh import inside
+from swr.methods.tools.layers import Affine, affine_layers, wide
+from swr.methods.tools.optimizer_state import check_policy, forget
 
 
 def isometry(matrices: Tensor, iterations: int | None = 10) -> Tensor:
@@ -74,13 +74,14 @@ class Fire(Method):
     Args:
         iterations: of Newton and Schulz; None: exactly, which also lifts small singular values.
         layers: names of modules, in place of all; the source takes the query and key projections of a vision transformer.
-        optimizer_state: what the optimizer forgets of the weights, a policy of :mod:`swr.methods.optimizer_state`.
+        optimizer_state: what the optimizer forgets of the weights, a policy of :mod:`swr.methods.tools.optimizer_state`.
 
     References:
         I. Han et al., 2026, "FIRE: Frobenius-Isometry Reinitialization for Balancing the Stability-Plasticity Tradeoff", ICLR;
         the authors' code, vision/interventions/fire.py, which builds a new optimizer for each task.
     """
 
+    name = "fire"
     title = "FIRE"
 
     def __init__(

@@ -7,8 +7,8 @@ from typing import Any
 from torch import nn
 
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.fresh import Initialiser, forget_layers, own_initialiser, redraw
-from swr.methods.optimizer_state import check_policy
+from swr.methods.tools.fresh import Initialiser, forget_layers, own_initialiser, redraw
+from swr.methods.tools.optimizer_state import check_policy
 
 
 class FullReset(Method):
@@ -20,10 +20,11 @@ class FullReset(Method):
 
     Args:
         initialise: re-initialises one layer; by default its own ``reset_parameters()``.
-        optimizer_state: what the optimizer forgets (needs ``attach``), a policy of :mod:`swr.methods.optimizer_state`; by
+        optimizer_state: what the optimizer forgets (needs ``attach``), a policy of :mod:`swr.methods.tools.optimizer_state`; by
             default everything.
     """
 
+    name = "full-reset"
     title = "full reset"
 
     def __init__(

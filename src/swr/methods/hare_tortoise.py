@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from swr.checks import fraction
 from swr.methods.base import learnable, restore
-from swr.methods.options import fraction
-from swr.methods.periodic import Periodic
+from swr.methods.bases.periodic import Periodic
 
 
 class HareTortoise(Periodic):
@@ -47,6 +47,7 @@ class HareTortoise(Periodic):
         too; here values are copied.
     """
 
+    name = "hare-tortoise"
     title = "Hare & Tortoise"
     symbols = {"momentum": "μ", "every": "R"}  # noqa: RUF012
 
@@ -116,9 +117,11 @@ class HareTortoise(Periodic):
         torch._foreach_copy_(self._pairs[0], self._hare)
         self._hare = None
 
-    def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "slow": dict(self._slow)}
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
+        return {**super().state(), "slow": dict(self._slow)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._slow, state["slow"])
-        super()._load(state)
+        super().load_state(state)

@@ -9,9 +9,9 @@ from torch import nn
 
 from swr.errors import ModelError, OptionError
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.fresh import Initialiser, forget_layers, own_initialiser, redraw
-from swr.methods.layers import convolutions, linears
-from swr.methods.optimizer_state import check_policy
+from swr.methods.tools.fresh import Initialiser, forget_layers, own_initialiser, redraw
+from swr.methods.tools.layers import convolutions, linears
+from swr.methods.tools.optimizer_state import check_policy
 
 
 class HeadReset(Method):
@@ -37,9 +37,10 @@ class HeadReset(Method):
         layers: names of the modules to reset, in place of this choice.
         initialise: re-initialises one layer; by default its own ``reset_parameters()``.
         optimizer_state: what the optimizer forgets of these layers (needs ``attach``), a policy of
-            :mod:`swr.methods.optimizer_state`; by default nothing, as in a loop whose optimizer knows nothing of the reset.
+            :mod:`swr.methods.tools.optimizer_state`; by default nothing, as if the optimizer were not told.
     """
 
+    name = "head-reset"
     title = "head reset"
 
     def __init__(

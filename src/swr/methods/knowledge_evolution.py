@@ -9,13 +9,12 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
+from swr.checks import choice, fraction
 from swr.errors import ModelError
-from swr.methods.affine import Affine, affine_layers
 from swr.methods.base import Batches, LossFunction, Method, restore
-from swr.methods.draws import fresh_values
-from swr.methods.fresh import Initialiser, own_initialiser
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import choice, fraction
+from swr.methods.tools.fresh import Initialiser, fresh_values, own_initialiser
+from swr.methods.tools.layers import Affine, affine_layers
+from swr.methods.tools.optimizer_state import check_policy, forget
 
 
 def slim_masks(layers: list[Affine], split: float) -> list[Tensor]:
@@ -77,13 +76,14 @@ class KnowledgeEvolution(Method):
         split: s in [0, 1], the part that is kept of every layer's channels (KELS) or entries (WELS); with 1 nothing is done.
         mask: "kels" keeps the first channels, which make a slim network of their own; "wels" keeps random entries.
         initialise: re-initialises one layer; by default its own ``reset_parameters()``.
-        optimizer_state: what the optimizer forgets of the fresh entries, a policy of :mod:`swr.methods.optimizer_state`.
+        optimizer_state: what the optimizer forgets of the fresh entries, a policy of :mod:`swr.methods.tools.optimizer_state`.
 
     References:
         A. Taha, A. Shrivastava, L. Davis, 2021, "Knowledge Evolution in Neural Networks", CVPR; the authors' code, layers/*.py.
         It draws He-uniform values whatever the layer had; here each draws its own.
     """
 
+    name = "knowledge-evolution"
     title = "Knowledge Evolution"
     symbols = {"split": "s"}  # noqa: RUF012
 
@@ -121,10 +121,12 @@ class KnowledgeEvolution(Method):
             layer.weight.copy_(torch.where(kept, layer.weight, fresh[layer.weight]))
             forget(self.optimizer, layer.weight, ~kept, self.optimizer_state)
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"masks": dict(self._masks)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._masks, state["masks"])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from swr.methods.decay import Decay
+from swr.methods.bases.decay import Decay
 
 
 class L2(Decay):
@@ -33,6 +33,7 @@ class L2(Decay):
         coefficient: λ, at least 0.
     """
 
+    name = "l2"
     title = "L2"
 
     def differences(self, parameters: Sequence[nn.Parameter]) -> list[Tensor]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from swr.methods.base import restore, saved
-from swr.methods.decay import Decay
+from swr.methods.bases.decay import Decay
 
 
 class L2Init(Decay):
@@ -40,6 +40,7 @@ class L2Init(Decay):
         arXiv 2308.11958.
     """
 
+    name = "l2-init"
     title = "L2 Init"
 
     def __init__(self, model: nn.Module, example_inputs: Any = None, *, coefficient: float, seed: int = 0) -> None:
@@ -51,8 +52,10 @@ class L2Init(Decay):
         """θ - θ_0."""
         return list(torch._foreach_sub(list(parameters), [self._starts[p] for p in parameters])) if parameters else []
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"initial": dict(self._initial)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._initial, state["initial"])

@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from swr.checks import choice, whole
 from swr.errors import ModelError, OptionError
 from swr.methods.base import Batches, LossFunction, Method, learnable, restore
-from swr.methods.draws import fresh_values, inside
-from swr.methods.fresh import Initialiser, own_initialiser
-from swr.methods.layers import is_convolution
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import choice, whole
+from swr.methods.tools.fresh import Initialiser, fresh_values, inside, own_initialiser
+from swr.methods.tools.layers import is_convolution
+from swr.methods.tools.optimizer_state import check_policy, forget
 from swr.norms import frobenius_norms
 
 ZERO = 1e-6
@@ -71,7 +70,7 @@ class Layerwise(Method):
         normalise: False leaves out m_k and s_k, which makes it a different method; the source has the same switch.
         zero_norm: "zero" sets a tensor that began as zeros to zeros; "keep" leaves it, a bias for instance, as it was learnt.
         initialise: re-initialises one layer; by default its own ``reset_parameters()``.
-        optimizer_state: what the optimizer forgets of drawn tensors, a policy of :mod:`swr.methods.optimizer_state`.
+        optimizer_state: what the optimizer forgets of drawn tensors, a policy of :mod:`swr.methods.tools.optimizer_state`.
 
     References:
         I. Alabdulmohsin, H. Maennel, D. Keysers, 2021, "The Impact of Reinitialization on Generalization in Convolutional
@@ -79,6 +78,7 @@ class Layerwise(Method):
         paper may mean one for each block.
     """
 
+    name = "layerwise"
     title = "Layerwise"
     symbols = {"rounds": "N"}  # noqa: RUF012
 
@@ -156,11 +156,13 @@ class Layerwise(Method):
 
         return hook
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         measured = {str(k): list(pair) for k, pair in self._statistics.items()}
         return {"norms": dict(self._norms), "tasks": self._tasks, "waiting": self._waiting, "statistics": measured}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._norms, state["norms"])
         self._tasks, self._waiting = int(state["tasks"]), int(state["waiting"])
         device = next(iter(self._parameters.values())).device

@@ -8,13 +8,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from swr.checks import whole
 from swr.errors import ModelError, OptionError
-from swr.methods.affine import Affine, affine_layers
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.draws import fresh_values
-from swr.methods.fresh import Initialiser, own_initialiser
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import whole
+from swr.methods.tools.fresh import Initialiser, fresh_values, own_initialiser
+from swr.methods.tools.layers import Affine, affine_layers
+from swr.methods.tools.optimizer_state import check_policy, forget
 
 
 class LaterLayerForgetting(Method):
@@ -42,13 +41,14 @@ class LaterLayerForgetting(Method):
             first module that is forgotten. By default the last quarter of the layers, rounded up, is forgotten: of a ResNet-18
             the source's choice, ``layer4`` and ``fc``.
         initialise: re-initialises one layer; by default its own ``reset_parameters()``.
-        optimizer_state: what the optimizer forgets of the fresh weights, a policy of :mod:`swr.methods.optimizer_state`.
+        optimizer_state: what the optimizer forgets of the fresh weights, a policy of :mod:`swr.methods.tools.optimizer_state`.
 
     References:
         H. Zhou, A. Vani, H. Larochelle, A. Courville, 2022, "Fortuitous Forgetting in Connectionist Networks", ICLR; the
         authors' code, llf_ke/utils/net_utils.py. It draws He-uniform values whatever the layer had; here each draws its own.
     """
 
+    name = "llf"
     title = "LLF"
     symbols = {"first": "L"}  # noqa: RUF012
 

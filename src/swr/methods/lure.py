@@ -9,14 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from swr.checks import fraction, whole
 from swr.errors import ModelError
-from swr.methods.affine import affine_layers
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.draws import fresh_values
-from swr.methods.fresh import Initialiser, own_initialiser
-from swr.methods.gradients import gradients, new_data
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import fraction, whole
+from swr.methods.tools.fresh import Initialiser, fresh_values, own_initialiser
+from swr.methods.tools.layers import affine_layers
+from swr.methods.tools.loss_gradients import gradients, new_data
+from swr.methods.tools.optimizer_state import check_policy, forget
 
 
 def least(saliencies: Sequence[Tensor], part: float) -> list[Tensor]:
@@ -60,7 +59,7 @@ class Lure(Method):
         mini_batches: how many of the new batches are looked at; the source takes every 32nd part of its data, two of 5,000
             images in batches of 100.
         initialise: re-initialises one layer; by default its own ``reset_parameters()``.
-        optimizer_state: what the optimizer forgets of the fresh entries, a policy of :mod:`swr.methods.optimizer_state`.
+        optimizer_state: what the optimizer forgets of the fresh entries, a policy of :mod:`swr.methods.tools.optimizer_state`.
 
     References:
         V. Ramkumar, E. Arani, B. Zonooz, 2023, "Learn, Unlearn and Relearn: An Online Learning Paradigm for Deep Neural
@@ -68,6 +67,7 @@ class Lure(Method):
         gains are drawn from U(-1, 1) because their names contain "weight".
     """
 
+    name = "lure"
     title = "LURE"
     symbols = {"part": "r"}  # noqa: RUF012
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from swr.methods.affine import affine_layers, wide
+from swr.checks import positive
 from swr.methods.base import Method
-from swr.methods.options import positive
+from swr.methods.tools.layers import affine_layers, wide
 
 
 def row_norms(blocks: Tensor) -> Tensor:
@@ -53,6 +53,7 @@ class MaxNorm(Method):
         N. Srivastava et al., 2014, "Dropout: A Simple Way to Prevent Neural Networks from Overfitting" (section 5.1).
     """
 
+    name = "max-norm"
     title = "max-norm"
     symbols: ClassVar[Mapping[str, str]] = {"bound": "c"}
 

@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from swr.checks import at_least_zero, choice
 from swr.errors import OptionError
-from swr.methods.affine import affine_layers, normalisations, wide
 from swr.methods.base import restore
-from swr.methods.options import at_least_zero, choice
-from swr.methods.periodic import Periodic
+from swr.methods.bases.periodic import Periodic
+from swr.methods.tools.layers import affine_layers, normalisations, wide
 from swr.norms import frobenius_norms
 
 
@@ -66,6 +66,7 @@ class NaP(Periodic):
         C. Lyle et al., 2024, "Normalization and Effective Learning Rates in Reinforcement Learning", arXiv 2407.01800.
     """
 
+    name = "nap"
     title = "NaP"
 
     def __init__(
@@ -110,9 +111,11 @@ class NaP(Periodic):
             torch._foreach_mul_([*gains, *shifts], 1 - self.decay)
             torch._foreach_add_(gains, self.decay)
 
-    def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "radii": dict(self._radii)}
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
+        return {**super().state(), "radii": dict(self._radii)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._radii, state["radii"])
-        super()._load(state)
+        super().load_state(state)

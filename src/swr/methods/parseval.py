@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from swr.methods.affine import affine_layers, wide
-from swr.methods.options import positive
-from swr.methods.penalty import Penalty
+from swr.checks import positive
+from swr.methods.bases.penalty import Penalty
+from swr.methods.tools.layers import affine_layers, wide
 
 
 def parseval(matrices: Tensor, scale: float) -> Tensor:
@@ -59,6 +59,7 @@ class Parseval(Penalty):
         W. Chung, L. Cherif, D. Precup, D. Meger, 2024, "Parseval Regularization for Continual Reinforcement Learning".
     """
 
+    name = "parseval"
     title = "Parseval"
 
     def __init__(

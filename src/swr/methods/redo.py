@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from swr.errors import OptionError
-from swr.methods.fresh import Initialiser, own_initialiser
-from swr.methods.options import interval
-from swr.methods.unit_method import UnitMethod
+from swr.checks import finite, interval
+from swr.methods.bases.unit_method import UnitMethod
+from swr.methods.tools.fresh import Initialiser, own_initialiser
 
 
 def dormancy_scores(activation: Tensor) -> Tensor:
@@ -59,7 +57,7 @@ class ReDo(UnitMethod):
         threshold: τ; below 0 nothing is done. 0.025 and 0.1 in the paper.
         every: F, steps from one time to the next; infinity for never.
         initialise: re-initialises one layer; by default its own ``reset_parameters()``.
-        optimizer_state: what the optimizer forgets of recycled units, a policy of :mod:`swr.methods.optimizer_state`.
+        optimizer_state: what the optimizer forgets of recycled units, a policy of :mod:`swr.methods.tools.optimizer_state`.
 
     References:
         G. Sokar, R. Agarwal, P. S. Castro, U. Evci, 2023, "The Dormant Neuron Phenomenon in Deep Reinforcement Learning", ICML.
@@ -67,6 +65,7 @@ class ReDo(UnitMethod):
         the moments of weights and not of biases; here the one policy of all resets applies to both.
     """
 
+    name = "redo"
     title = "ReDo"
     symbols: ClassVar[Mapping[str, str]] = {"threshold": "τ", "every": "F"}
 
@@ -81,9 +80,7 @@ class ReDo(UnitMethod):
         optimizer_state: str = "clear_moments",
         seed: int = 0,
     ) -> None:
-        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not isfinite(threshold):
-            raise OptionError(f"threshold τ must be a number, found {threshold!r}.")
-        self.threshold = float(threshold)
+        self.threshold = finite(threshold, "threshold τ")
         self.every = interval(every, "every F")
         super().__init__(model, example_inputs, initialise=initialise, optimizer_state=optimizer_state, seed=seed)
         self._steps = 0
@@ -108,11 +105,13 @@ class ReDo(UnitMethod):
         self.recycle((layer, index) for layer, index in sorted(dormant.items()) if len(index))
         self._steps, self._seen = 0, {}
 
-    def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "steps": self._steps}
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
+        return {**super().state(), "steps": self._steps}
 
-    def _load(self, state: dict[str, Any]) -> None:
-        super()._load(state)
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
+        super().load_state(state)
         self._steps, self._seen = int(state["steps"]), {}
 
 

@@ -7,13 +7,12 @@ from typing import Any
 
 from torch import nn
 
+from swr.checks import whole
 from swr.errors import ModelError, OptionError
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.draws import inside
-from swr.methods.fresh import Initialiser, own_initialiser, redraw
-from swr.methods.layers import linears
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import whole
+from swr.methods.tools.fresh import Initialiser, inside, own_initialiser, redraw
+from swr.methods.tools.layers import linears
+from swr.methods.tools.optimizer_state import check_policy, forget
 
 
 def boundaries(total: int, resets: int) -> tuple[int, ...]:
@@ -50,13 +49,14 @@ class Rifle(Method):
         total_steps: optimizer steps of one training; None: at new tasks.
         layers: names of the modules to reset, in place of the last ``nn.Linear``.
         initialise: re-initialises one layer; by default its own ``reset_parameters()``.
-        optimizer_state: what the optimizer forgets of the head, a policy of :mod:`swr.methods.optimizer_state`.
+        optimizer_state: what the optimizer forgets of the head, a policy of :mod:`swr.methods.tools.optimizer_state`.
 
     References:
         X. Li, H. Xiong, H. An, C.-Z. Xu, D. Dou, 2020, "RIFLE: Backpropagation in Depth for Deep Transfer Learning through
         Re-Initializing the Fully-connected LayEr", ICML; the authors' code, train.py.
     """
 
+    name = "rifle"
     title = "RIFLE"
     symbols = {"resets": "r"}  # noqa: RUF012
 
@@ -101,10 +101,12 @@ class Rifle(Method):
             for p in layer.parameters(recurse=False):
                 forget(self.optimizer, p, policy=self.optimizer_state)
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"steps": self._steps}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         self._steps = int(state["steps"])
 
 

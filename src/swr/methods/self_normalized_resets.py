@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from swr.checks import choice, fraction, whole
 from swr.methods.base import Batches, LossFunction, restore
-from swr.methods.fresh import Initialiser, own_initialiser
-from swr.methods.options import choice, fraction, whole
-from swr.methods.unit_method import UnitMethod
+from swr.methods.bases.unit_method import UnitMethod
+from swr.methods.tools.fresh import Initialiser, own_initialiser
 
 BINS = 1024
 """a histogram is never finer than longest / BINS, whatever the batch size"""
@@ -84,12 +84,13 @@ class SelfNormalizedResets(UnitMethod):
         longest: the first and the largest T, in examples.
         counted_in: "tasks", or "steps".
         initialise: re-initialises one layer; by default its own ``reset_parameters()``.
-        optimizer_state: what the optimizer forgets of reset units, a policy of :mod:`swr.methods.optimizer_state`.
+        optimizer_state: what the optimizer forgets of reset units, a policy of :mod:`swr.methods.tools.optimizer_state`.
 
     References:
         V. Farias, A. Jozefiak, 2025, "Self-Normalized Resets for Plasticity in Continual Learning", ICLR.
     """
 
+    name = "self-normalized-resets"
     title = "self-normalized resets"
     symbols: ClassVar[Mapping[str, str]] = {"rejection": "η", "every": "U", "longest": "T"}
 
@@ -193,9 +194,10 @@ class SelfNormalizedResets(UnitMethod):
         self.histogram.zero_()
         self._slack = 0
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {
-            **super()._state(),
+            **super().state(),
             "age": self.age.clone(),
             "threshold": self.threshold.clone(),
             "histogram": self.histogram.clone(),
@@ -204,8 +206,9 @@ class SelfNormalizedResets(UnitMethod):
             "count": self._count,
         }
 
-    def _load(self, state: dict[str, Any]) -> None:
-        super()._load(state)
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
+        super().load_state(state)
         self.width, self._shortest, self._count = int(state["width"]), int(state["shortest"]), int(state["count"])
         self.histogram = self.histogram.new_zeros(state["histogram"].shape)
         kept = {"age": self.age, "threshold": self.threshold, "histogram": self.histogram}

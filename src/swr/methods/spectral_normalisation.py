@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from swr.checks import positive
 from swr.errors import OptionError
-from swr.methods.affine import Affine, affine_layers
 from swr.methods.base import Method
-from swr.methods.operators import input_sizes, operator_map
-from swr.methods.options import positive
-from swr.methods.power import Map, PowerIteration
+from swr.methods.tools.layers import Affine, affine_layers
+from swr.methods.tools.spectral_norms import Map, PowerIteration, input_sizes, operator_map
 
 
 class SpectralNormalisation(Method):
@@ -45,6 +44,7 @@ class SpectralNormalisation(Method):
         those of the plain network.
     """
 
+    name = "spectral-normalisation"
     title = "spectral normalisation"
     symbols: ClassVar[Mapping[str, str]] = {"bound": "k"}
 
@@ -74,10 +74,12 @@ class SpectralNormalisation(Method):
     def _maps(self) -> dict[str, Map]:
         return {layer.name: operator_map(layer, self._sizes) for layer in self._layers}
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"vectors": dict(self._power.vectors)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         self._power.load(state["vectors"])
 
 

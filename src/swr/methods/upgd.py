@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from swr.checks import at_least_zero, fraction
 from swr.errors import AttachError, OptionError
 from swr.methods.base import Method, learnable, restore
-from swr.methods.options import at_least_zero, fraction
-from swr.methods.penalty_gradients import held_by
+from swr.methods.tools.penalty_gradients import held_by
 
 
 def gates(utilities: list[Tensor], correction: float) -> list[Tensor]:
@@ -65,6 +65,7 @@ class UPGD(Method):
         = 1/2: the optimizer's to set.
     """
 
+    name = "upgd"
     title = "UPGD"
     symbols = {"decay": "β", "noise": "σ", "weight_decay": "λ"}  # noqa: RUF012
 
@@ -159,9 +160,11 @@ class UPGD(Method):
         parts = flat.split([p.numel() for p in parameters])
         return [part.view(p.shape).to(p, non_blocking=True) for part, p in zip(parts, parameters, strict=True)]
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"utility": dict(self._utility), "time": self._time}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._utility, state["utility"])
         self._time = int(state["time"])

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from swr.methods.affine import wide
+from swr.checks import choice
 from swr.methods.base import learnable, restore
-from swr.methods.options import choice
-from swr.methods.penalty import Penalty
+from swr.methods.bases.penalty import Penalty
+from swr.methods.tools.layers import wide
 
 
 def matched(tensor: Tensor, ordered: Tensor) -> Tensor:
@@ -60,6 +60,7 @@ class Wasserstein(Penalty):
         A. Lewandowski, H. Tanaka, D. Schuurmans, M. Machado, 2023, "Curvature Explains Loss of Plasticity", arXiv 2312.00246.
     """
 
+    name = "wasserstein"
     title = "Wasserstein"
 
     def __init__(
@@ -86,10 +87,12 @@ class Wasserstein(Penalty):
         squares = [difference.square() for difference in torch._foreach_sub(parameters, targets)]
         return torch.stack([s.sum() if self.reduction == "sum" else s.mean() for s in squares]).sum()
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"ordered": dict(self._ordered)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._ordered, state["ordered"])
 
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from swr.methods.affine import affine_layers
+from swr.checks import positive
 from swr.methods.base import Method
-from swr.methods.options import positive
+from swr.methods.tools.layers import affine_layers
 
 
 class WeightClipping(Method):
@@ -44,6 +44,7 @@ class WeightClipping(Method):
         2407.01704.
     """
 
+    name = "weight-clipping"
     title = "weight clipping"
     symbols: ClassVar[Mapping[str, str]] = {"bound": "κ"}
 

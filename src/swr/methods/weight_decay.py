@@ -8,11 +8,11 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from swr.checks import at_least_zero, choice
 from swr.errors import AttachError
-from swr.methods.affine import affine_layers
 from swr.methods.base import Method, learnable
-from swr.methods.options import at_least_zero, choice
-from swr.methods.penalty_gradients import held_by
+from swr.methods.tools.layers import affine_layers
+from swr.methods.tools.penalty_gradients import held_by
 
 
 class WeightDecay(Method):
@@ -43,6 +43,7 @@ class WeightDecay(Method):
         I. Loshchilov, F. Hutter, 2019, "Decoupled Weight Decay Regularization", arXiv 1711.05101.
     """
 
+    name = "weight-decay"
     title = "weight decay"
     symbols = {"coefficient": "λ"}  # noqa: RUF012
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from swr.methods.affine import affine_layers
+from swr.methods.bases.periodic import Periodic
 from swr.methods.max_norm import row_norms
-from swr.methods.periodic import Periodic
+from swr.methods.tools.layers import affine_layers
 
 
 class WeightNormalisation(Periodic):
@@ -43,6 +43,7 @@ class WeightNormalisation(Periodic):
         L. Huang et al., 2017, "Projection Based Weight Normalization for Deep Neural Networks", arXiv 1710.02338.
     """
 
+    name = "weight-normalisation"
     title = "weight normalisation"
     symbols: ClassVar[Mapping[str, str]] = {"every": "T"}
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from swr.methods.affine import affine_layers, wide
+from swr.checks import choice, positive
 from swr.methods.base import restore
-from swr.methods.options import choice, positive
-from swr.methods.periodic import Periodic
+from swr.methods.bases.periodic import Periodic
+from swr.methods.tools.layers import affine_layers, wide
 
 
 def rescale_deviations(
@@ -70,6 +70,7 @@ class WeightRescaling(Periodic):
         paper was not at hand: whether s belongs to a layer or an output channel, and n, are open.
     """
 
+    name = "weight-rescaling"
     title = "weight rescaling"
     symbols: ClassVar[Mapping[str, str]] = {"every": "n", "multiplier": "c"}
 
@@ -104,9 +105,11 @@ class WeightRescaling(Periodic):
         targets = torch._foreach_mul(list(self._deviations.values()), self.multiplier)
         rescale_deviations([layer.blocks() for layer in self._layers], targets, self._dims, centred=self.centred)
 
-    def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "deviations": dict(self._deviations)}
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
+        return {**super().state(), "deviations": dict(self._deviations)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._deviations, state["deviations"])
-        super()._load(state)
+        super().load_state(state)

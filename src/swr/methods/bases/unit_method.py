@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from swr.algebra.units import find_units
 from swr.errors import InputsError, ModelError, StateError
 from swr.methods.base import Method
-from swr.methods.fresh import Initialiser, own_initialiser
-from swr.methods.optimizer_state import check_policy
-from swr.methods.recycling import recycle
-from swr.methods.unseen import Unseen
+from swr.methods.tools.fresh import Initialiser, own_initialiser
+from swr.methods.tools.optimizer_state import check_policy
+from swr.methods.tools.recycling import recycle
+from swr.methods.tools.unseen import Unseen
 
 
 class UnitMethod(Method):
@@ -28,7 +28,7 @@ class UnitMethod(Method):
     Args:
         example_inputs: a batch of inputs, to trace the model with; ``units.describe()`` then says what was found.
         initialise: re-initialises one layer; by default its own ``reset_parameters()``.
-        optimizer_state: what the optimizer forgets of recycled units, a policy of :mod:`swr.methods.optimizer_state`.
+        optimizer_state: what the optimizer forgets of recycled units, a policy of :mod:`swr.methods.tools.optimizer_state`.
     """
 
     def __init__(
@@ -94,11 +94,13 @@ class UnitMethod(Method):
         for hook in self._hooks:
             hook.remove()
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"units": {layer.name: layer.size for layer in self.units.layers}}
 
-    def _load(self, state: dict[str, Any]) -> None:
-        if state["units"] != UnitMethod._state(self)["units"]:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
+        if state["units"] != UnitMethod.state(self)["units"]:
             raise StateError("the state belongs to another model: its units are not those of this one.")
 
 

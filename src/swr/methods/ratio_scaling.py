@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from swr.algebra.plan import ScalePlan, analyze
+from swr.checks import positive
 from swr.errors import OptionError
 from swr.methods.base import Batches, LossFunction, Method, learnable
 from swr.rescaling import rescale
@@ -28,12 +29,13 @@ class NaiveScaling(Method):
         ratio: c, above 0; with 1 nothing is done.
     """
 
+    name = "naive-scaling"
     title = "naive scaling"
     symbols: ClassVar[Mapping[str, str]] = {"ratio": "c"}
 
     def __init__(self, model: nn.Module, example_inputs: Any = None, *, ratio: float, seed: int = 0) -> None:
         super().__init__(model, example_inputs, seed=seed)
-        self.ratio = _checked(ratio)
+        self.ratio = positive(ratio, "ratio c", infinite=False)
         self._parameters = learnable(model)
 
     @torch.no_grad()
@@ -57,6 +59,7 @@ class ProportionalScaling(Method):
         plan: a ready plan instead of example inputs.
     """
 
+    name = "proportional-scaling"
     title = "proportional scaling"
     symbols: ClassVar[Mapping[str, str]] = {"ratio": "c"}
 
@@ -70,7 +73,7 @@ class ProportionalScaling(Method):
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)
-        self.ratio = _checked(ratio)
+        self.ratio = positive(ratio, "ratio c", infinite=False)
         if plan is None and example_inputs is None:
             raise OptionError("example inputs are needed to trace the model; pass a batch of inputs, or plan=swr.chain(model).")
         self.plan = analyze(model, example_inputs) if plan is None else plan
@@ -78,9 +81,3 @@ class ProportionalScaling(Method):
     def new_task(self, batches: Batches | None = None, loss_fn: LossFunction | None = None) -> None:
         """c for every weight, what follows from it for everything else."""
         rescale(self.model, self.plan, dict.fromkeys(self.plan.weights, self.ratio))
-
-
-def _checked(ratio: object) -> float:
-    if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 < ratio < float("inf"):
-        raise OptionError(f"ratio c must be a number above 0, found {ratio!r}.")
-    return float(ratio)

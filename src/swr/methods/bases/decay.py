@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from swr.methods.base import learnable
-from swr.methods.penalty import Penalty
-from swr.methods.penalty_gradients import add_to_gradients, held_by
+from swr.methods.bases.penalty import Penalty
+from swr.methods.tools.penalty_gradients import add_to_gradients, held_by
 
 
 class Decay(Penalty):

@@ -48,9 +48,19 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
                     buffer.copy_(saved)
 
 
+def evaluated(model: nn.Module, inputs: Any) -> Any:
+    """What the model returns in evaluation mode; it is left as it was.
+
+    Args:
+        model: any module.
+        inputs: a batch of inputs; a tuple for several arguments.
+    """
+    with undisturbed(model), torch.no_grad():
+        return model(*as_args(inputs))
+
+
 def outputs(model: nn.Module, inputs: Any) -> torch.Tensor:
     """f_θ(x) in evaluation mode, all floating-point outputs in one vector."""
-    with undisturbed(model), torch.no_grad():
-        leaves = pytree.tree_leaves(model(*as_args(inputs)))
+    leaves = pytree.tree_leaves(evaluated(model, inputs))
     found = [leaf.flatten() for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
     return torch.cat(found) if found else torch.zeros(0)

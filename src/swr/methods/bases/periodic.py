@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import nn
 
+from swr.checks import interval
 from swr.methods.base import Method
-from swr.methods.options import interval
 
 
 class Periodic(Method):
@@ -32,8 +32,10 @@ class Periodic(Method):
         if self._steps % self.every == 0:
             self.act()
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"steps": self._steps}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         self._steps = int(state["steps"])

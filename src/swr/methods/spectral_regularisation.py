@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from swr.methods.affine import normalisations, wide
-from swr.methods.options import whole
-from swr.methods.spectral_norm import SpectralNorm
+from swr.checks import whole
+from swr.methods.spectral_penalty import SpectralNorm
+from swr.methods.tools.layers import normalisations, wide
 
 
 class Spectral(SpectralNorm):
@@ -38,6 +38,7 @@ class Spectral(SpectralNorm):
         A. Lewandowski et al., 2024, "Learning Continually by Spectral Regularization", arXiv 2406.06811.
     """
 
+    name = "spectral"
     title = "spectral regularisation"
 
     def __init__(

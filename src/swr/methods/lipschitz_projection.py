@@ -10,12 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from swr.methods.affine import affine_layers, normalisations, wide
+from swr.checks import choice, positive
 from swr.methods.base import Method
-from swr.methods.layers import is_convolution
-from swr.methods.operators import input_sizes, operator_map
-from swr.methods.options import choice, positive
-from swr.methods.power import Map, PowerIteration
+from swr.methods.tools.layers import affine_layers, is_convolution, normalisations, wide
+from swr.methods.tools.spectral_norms import Map, PowerIteration, input_sizes, operator_map
 
 
 def operator_norm(blocks: Tensor, p: float) -> Tensor:
@@ -66,6 +64,7 @@ class Lipschitz(Method):
         arXiv 1804.04368.
     """
 
+    name = "lipschitz"
     title = "Lipschitz projection"
     symbols: ClassVar[Mapping[str, str]] = {
         "bound": "λ",
@@ -123,9 +122,11 @@ class Lipschitz(Method):
     def _maps(self) -> dict[str, Map]:
         return {layer.name: operator_map(layer, self._sizes) for layer in self._layers}
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"vectors": {} if self._power is None else dict(self._power.vectors)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         if self._power is not None:
             self._power.load(state["vectors"])

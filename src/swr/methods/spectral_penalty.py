@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from swr.methods.affine import affine_layers
-from swr.methods.penalty import Penalty
-from swr.methods.power import Map, PowerIteration, matrix_map
+from swr.methods.bases.penalty import Penalty
+from swr.methods.tools.layers import affine_layers
+from swr.methods.tools.spectral_norms import Map, PowerIteration, matrix_map
 
 
 class SpectralNorm(Penalty):
@@ -36,6 +36,7 @@ class SpectralNorm(Penalty):
         1705.10941.
     """
 
+    name = "spectral-norm"
     title = "spectral norm"
 
     def __init__(self, model: nn.Module, example_inputs: Any = None, *, coefficient: float = 0.01, seed: int = 0) -> None:
@@ -64,8 +65,10 @@ class SpectralNorm(Penalty):
     def _maps(self) -> dict[str, Map]:
         return {layer.name: matrix_map(layer) for layer in self._layers}
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"vectors": dict(self._power.vectors)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         self._power.load(state["vectors"])

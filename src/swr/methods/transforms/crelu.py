@@ -11,8 +11,8 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from swr.errors import ModelError
-from swr.methods.dry_run import dry_run
-from swr.methods.fresh import Initialiser, own_initialiser, redraw
+from swr.methods.tools.fresh import Initialiser, own_initialiser, redraw
+from swr.probe import evaluated
 
 _FEATURES_LAST = (nn.Linear, nn.LayerNorm, nn.RMSNorm)
 _WIDTHS: dict[type[nn.Module], str] = {
@@ -123,15 +123,15 @@ def _axes_of_activations(model: nn.Module, example_inputs: Any) -> dict[nn.Modul
 
 def _widen(model: nn.Module, example_inputs: Any) -> list[nn.Module]:
     """Give every layer as many inputs as now arrive; returns those that changed."""
-    changed: list[nn.Module] = []
+    changed: dict[nn.Module, dict[str, Tensor]] = {}
 
     def fit(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         if _resized(module, inputs[0]):
-            changed.append(module)
+            changed[module] = dict(module.named_buffers(recurse=False))
 
     hooks = [m.register_forward_pre_hook(fit) for m in model.modules() if isinstance(m, _LAYERS)]
     try:
-        dry_run(model, example_inputs)
+        evaluated(model, example_inputs)
     except RuntimeError as error:
         raise ModelError(
             f"the network does not run with twice the units ({str(error).splitlines()[0]}); "
@@ -140,7 +140,10 @@ def _widen(model: nn.Module, example_inputs: Any) -> list[nn.Module]:
     finally:
         for hook in hooks:
             hook.remove()
-    return list(dict.fromkeys(changed))
+    for module, buffers in changed.items():  # the run has put back those that it began with
+        for name, buffer in buffers.items():
+            setattr(module, name, buffer)
+    return list(changed)
 
 
 def _resized(layer: nn.Module, given: Tensor) -> bool:
@@ -166,7 +169,7 @@ def _resized(layer: nn.Module, given: Tensor) -> bool:
 def _run(model: nn.Module, example_inputs: Any, watched: list[tuple[nn.Module, Any]]) -> Any:
     hooks = [module.register_forward_hook(see) for module, see in watched]
     try:
-        return dry_run(model, example_inputs)
+        return evaluated(model, example_inputs)
     finally:
         for hook in hooks:
             hook.remove()

@@ -7,16 +7,34 @@ from math import inf
 from swr.errors import OptionError
 
 
-def at_least_zero(value: object, name: str) -> float:
-    """A number, 0 or larger."""
-    if not _is_number(value) or not 0 <= value < inf:  # type: ignore[operator]
-        raise OptionError(f"{name} must be a number, at least 0, found {value!r}.")
+def at_least(value: object, name: str, least: float) -> float:
+    """A finite number, ``least`` or larger."""
+    if not _is_number(value) or not least <= value < inf:  # type: ignore[operator]
+        raise OptionError(f"{name} must be a number, at least {least}, found {value!r}.")
     return float(value)  # type: ignore[arg-type]
 
 
-def positive(value: object, name: str) -> float:
-    """A number above 0; infinity counts."""
-    if not _is_number(value) or not value > 0:  # type: ignore[operator]
+def at_least_zero(value: object, name: str) -> float:
+    """A finite number, 0 or larger."""
+    return at_least(value, name, 0)
+
+
+def finite(value: object, name: str) -> float:
+    """Any finite number."""
+    if not _is_number(value) or not -inf < value < inf:  # type: ignore[operator]
+        raise OptionError(f"{name} must be a number, found {value!r}.")
+    return float(value)  # type: ignore[arg-type]
+
+
+def positive(value: object, name: str, *, infinite: bool = True) -> float:
+    """A number above 0.
+
+    Args:
+        value: what was given.
+        name: of the option, for the error.
+        infinite: whether infinity counts.
+    """
+    if not _is_number(value) or not value > 0 or (value == inf and not infinite):  # type: ignore[operator]
         raise OptionError(f"{name} must be a number above 0, found {value!r}.")
     return float(value)  # type: ignore[arg-type]
 

@@ -13,7 +13,7 @@ from swr.algebra.plan import ScalePlan, analyze
 from swr.errors import OptionError
 from swr.hooks import Handle
 from swr.methods.base import Method, PenaltyIn
-from swr.methods.layers import convolutions, linears, parts
+from swr.methods.tools.layers import convolutions, linears, parts
 from swr.rescaling import SoftWeightRescaling
 
 
@@ -34,6 +34,7 @@ class SWR(Method):
         options: the other options of :class:`swr.SoftWeightRescaling`.
     """
 
+    name = "swr"
     title = "SWR"
     symbols: ClassVar[Mapping[str, str]] = {"coefficient": "λ", "features": "λ_f", "classifier": "λ_c"}
     on_lr_decay: ClassVar[str] = "ignore"
@@ -72,10 +73,12 @@ class SWR(Method):
         """Rescale by hand."""
         self.rescaler.step()
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"rescaler": self.rescaler.state_dict()}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         self.rescaler.load_state_dict(state["rescaler"])
 
 
@@ -85,6 +88,7 @@ class SWRReinit(SWR):
     n_l^init <- ‖W_l‖   at the first step with a smaller learning rate
     """
 
+    name = "swr-reinit"
     title = "SWR + re-init"
     on_lr_decay: ClassVar[str] = "rebase"
 

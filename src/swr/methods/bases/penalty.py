@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from swr.checks import at_least_zero
 from swr.methods.base import Method
-from swr.methods.options import at_least_zero
 
 
 class Penalty(Method):

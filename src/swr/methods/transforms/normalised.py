@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from swr.errors import ModelError
-from swr.methods.dry_run import dry_run
-from swr.methods.layers import NORMALISATION, is_convolution
+from swr.methods.tools.layers import NORMALISATION, is_convolution
+from swr.probe import evaluated
 
 ACTIVATIONS: tuple[type[nn.Module], ...] = (
     nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.RReLU, nn.ReLU6, nn.ELU, nn.SELU, nn.CELU, nn.GELU, nn.SiLU, nn.Mish, nn.Softplus,
@@ -49,7 +49,7 @@ def normalised(model: nn.Module, example_inputs: Any) -> nn.Module:
     leaves = [module for module in model.modules() if not any(True for _ in module.children())]
     hooks = [module.register_forward_hook(see) for module in leaves]
     try:
-        outputs = dry_run(model, example_inputs)
+        outputs = evaluated(model, example_inputs)
     finally:
         for hook in hooks:
             hook.remove()
