@@ -16,7 +16,7 @@ from loops import ranks
 from swr import methods
 from swr.errors import AttachError, ModelError, OptionError
 
-from .methods_table import CASES, Loop, same
+from ..methods_table import CASES, Loop, same
 
 PENALTIES = {
     "l2": 0.3,

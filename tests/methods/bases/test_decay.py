@@ -9,7 +9,7 @@ from torch import nn
 
 from swr import methods
 
-from .methods_table import MODELS
+from ..methods_table import MODELS
 
 
 def by_hand(model: nn.Module, initial: list[torch.Tensor], name: str, coefficient: float) -> torch.Tensor:
