@@ -5,16 +5,17 @@ import torch
 from torch import nn
 
 from swr import methods
+from swr.methods.bases.unit_method import mean_magnitude
 from swr.methods.redo import dormancy_scores
 
 from .unit_helpers import X, passed, small, tensors
 
 
 def test_dormancy_scores_have_mean_one():
-    scores = dormancy_scores(torch.tensor([[1.0, 0.0, 2.0], [3.0, 0.0, 2.0]]))
+    scores = dormancy_scores(mean_magnitude(torch.tensor([[1.0, 0.0, 2.0], [3.0, 0.0, 2.0]])))
     assert scores.tolist() == pytest.approx([1.5, 0.0, 1.5])
     channels = torch.rand(2, 3, 4, 5)  # [examples, places, units]
-    assert dormancy_scores(channels).mean().item() == pytest.approx(1.0)
+    assert dormancy_scores(mean_magnitude(channels)).mean().item() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("bias", [True, False])

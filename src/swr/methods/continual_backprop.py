@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from swr.checks import fraction, whole
 from swr.methods.base import restore
-from swr.methods.bases.unit_method import UnitMethod
-from swr.methods.redo import mean_magnitude
+from swr.methods.bases.unit_method import UnitMethod, mean_magnitude
 from swr.methods.tools.fresh import Initialiser, own_initialiser
+from swr.methods.tools.optimizer_state import Policy
 from swr.methods.tools.recycling import OutgoingMagnitude
 
 
@@ -70,7 +70,7 @@ class ContinualBackprop(UnitMethod):
         maturity: int = 100,
         decay: float = 0.99,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         self.rate = fraction(rate, "rate ρ")

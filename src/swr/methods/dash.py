@@ -13,7 +13,7 @@ from swr.errors import ModelError
 from swr.methods.base import Batches, LossFunction, Method
 from swr.methods.tools.layers import affine_layers, wide
 from swr.methods.tools.loss_gradients import gradients, new_data
-from swr.methods.tools.optimizer_state import check_policy, forget
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
 
 
 def shrunk(parameter: Tensor, descent: Tensor, floor: float) -> Tensor:
@@ -77,7 +77,7 @@ class Dash(Method):
         *,
         floor: float = 0.3,
         rate: float = 0.3,
-        optimizer_state: str = "keep",
+        optimizer_state: Policy = "keep",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)

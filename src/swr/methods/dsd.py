@@ -12,7 +12,7 @@ from swr.checks import fraction
 from swr.errors import ModelError
 from swr.methods.base import Batches, LossFunction, Method, restore
 from swr.methods.tools.layers import affine_layers
-from swr.methods.tools.optimizer_state import check_policy, forget
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
 
 
 def largest(weight: Tensor, sparsity: float) -> Tensor:
@@ -70,7 +70,7 @@ class DSD(Method):
         example_inputs: Any = None,
         *,
         sparsity: float = 0.3,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)

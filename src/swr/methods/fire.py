@@ -14,7 +14,7 @@ from swr.errors import ModelError
 from swr.methods.base import Batches, LossFunction, Method
 from swr.methods.tools.fresh import inside
 from swr.methods.tools.layers import Affine, affine_layers, wide
-from swr.methods.tools.optimizer_state import check_policy, forget
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
 
 
 def isometry(matrices: Tensor, iterations: int | None = 10) -> Tensor:
@@ -91,7 +91,7 @@ class Fire(Method):
         *,
         iterations: int | None = 10,
         layers: Sequence[str] | None = None,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)

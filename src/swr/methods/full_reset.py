@@ -8,7 +8,7 @@ from torch import nn
 
 from swr.methods.base import Batches, LossFunction, Method
 from swr.methods.tools.fresh import Initialiser, forget_layers, own_initialiser, redraw
-from swr.methods.tools.optimizer_state import check_policy
+from swr.methods.tools.optimizer_state import Policy, check_policy
 
 
 class FullReset(Method):
@@ -33,7 +33,7 @@ class FullReset(Method):
         example_inputs: Any = None,
         *,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_all",
+        optimizer_state: Policy = "clear_all",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)

@@ -11,7 +11,7 @@ from swr.errors import ModelError, OptionError
 from swr.methods.base import Batches, LossFunction, Method
 from swr.methods.tools.fresh import Initialiser, forget_layers, own_initialiser, redraw
 from swr.methods.tools.layers import convolutions, linears
-from swr.methods.tools.optimizer_state import check_policy
+from swr.methods.tools.optimizer_state import Policy, check_policy
 
 
 class HeadReset(Method):
@@ -50,7 +50,7 @@ class HeadReset(Method):
         *,
         layers: Sequence[str] | None = None,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "keep",
+        optimizer_state: Policy = "keep",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Generator, Tensor, nn
@@ -14,7 +14,9 @@ from swr.errors import ModelError
 from swr.methods.base import Batches, LossFunction, Method, restore
 from swr.methods.tools.fresh import Initialiser, fresh_values, own_initialiser
 from swr.methods.tools.layers import Affine, affine_layers
-from swr.methods.tools.optimizer_state import check_policy, forget
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
+
+Mask = Literal["kels", "wels"]
 
 
 def slim_masks(layers: list[Affine], split: float) -> list[Tensor]:
@@ -93,14 +95,14 @@ class KnowledgeEvolution(Method):
         example_inputs: Any = None,
         *,
         split: float = 0.8,
-        mask: str = "kels",
+        mask: Mask = "kels",
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)
         self.split = fraction(split, "split s")
-        choice(mask, "mask", ("kels", "wels"))
+        choice(mask, "mask", get_args(Mask))
         self.layers = affine_layers(model)
         if not self.layers:
             raise ModelError("the model has no convolution or fully connected layer to split.")

@@ -8,7 +8,7 @@ name their blocks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
@@ -18,8 +18,11 @@ from swr.errors import ModelError, OptionError
 from swr.methods.base import Batches, LossFunction, Method, learnable, restore
 from swr.methods.tools.fresh import Initialiser, fresh_values, inside, own_initialiser
 from swr.methods.tools.layers import is_convolution
-from swr.methods.tools.optimizer_state import check_policy, forget
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
 from swr.norms import frobenius_norms
+
+ZeroNorm = Literal["zero", "keep"]
+
 
 ZERO = 1e-6
 """a norm or a deviation below this counts as zero"""
@@ -90,14 +93,14 @@ class Layerwise(Method):
         blocks: Sequence[str] | None = None,
         rounds: int = 1,
         normalise: bool = True,
-        zero_norm: str = "zero",
+        zero_norm: ZeroNorm = "zero",
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)
         self.rounds = whole(rounds, "rounds N")
-        choice(zero_norm, "zero_norm", ("zero", "keep"))
+        choice(zero_norm, "zero_norm", get_args(ZeroNorm))
         self.zero_norm = zero_norm
         self.initialise = initialise
         self.optimizer_state = check_policy(optimizer_state)

@@ -13,7 +13,7 @@ from swr.errors import ModelError, OptionError
 from swr.methods.base import Batches, LossFunction, Method
 from swr.methods.tools.fresh import Initialiser, fresh_values, own_initialiser
 from swr.methods.tools.layers import Affine, affine_layers
-from swr.methods.tools.optimizer_state import check_policy, forget
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
 
 
 class LaterLayerForgetting(Method):
@@ -59,7 +59,7 @@ class LaterLayerForgetting(Method):
         *,
         first: int | str | None = None,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)

@@ -15,7 +15,7 @@ from swr.methods.base import Batches, LossFunction, Method
 from swr.methods.tools.fresh import Initialiser, fresh_values, own_initialiser
 from swr.methods.tools.layers import affine_layers
 from swr.methods.tools.loss_gradients import gradients, new_data
-from swr.methods.tools.optimizer_state import check_policy, forget
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
 
 
 def least(saliencies: Sequence[Tensor], part: float) -> list[Tensor]:
@@ -79,7 +79,7 @@ class Lure(Method):
         part: float = 0.2,
         mini_batches: int = 2,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)

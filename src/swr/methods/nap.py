@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,8 @@ from swr.methods.base import restore
 from swr.methods.bases.periodic import Periodic
 from swr.methods.tools.layers import affine_layers, normalisations, wide
 from swr.norms import frobenius_norms
+
+Gains = Literal["decay", "project"]
 
 
 def joint_factor(gain: Tensor, shift: Tensor | None) -> Tensor:
@@ -76,12 +78,12 @@ class NaP(Periodic):
         *,
         every: float = 1,
         head: bool = True,
-        gains: str = "decay",
+        gains: Gains = "decay",
         decay: float = 0.0,
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, every=every, seed=seed)
-        choice(gains, "gains", ("decay", "project"))
+        choice(gains, "gains", get_args(Gains))
         if at_least_zero(decay, "decay") > 1 or (decay and gains == "project"):
             raise OptionError(f'decay must be a number between 0 and 1, and 0 with gains="project", found {decay!r}.')
         self.gains, self.decay = gains, float(decay)

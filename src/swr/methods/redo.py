@@ -9,28 +9,21 @@ import torch
 from torch import Tensor, nn
 
 from swr.checks import finite, interval
-from swr.methods.bases.unit_method import UnitMethod
+from swr.methods.bases.unit_method import UnitMethod, mean_magnitude
 from swr.methods.tools.fresh import Initialiser, own_initialiser
+from swr.methods.tools.optimizer_state import Policy
 
 
-def dormancy_scores(activation: Tensor) -> Tensor:
-    """s_i = a_i / (mean over the layer of a + 1e-9), a_i = mean |h_i| over examples and places; units along the last axis.
+def dormancy_scores(magnitude: Tensor) -> Tensor:
+    """s_i of the units of a layer, 1 on average.
 
-    >>> dormancy_scores(torch.tensor([[1.0, 0.0, 2.0], [3.0, 0.0, 2.0]]))
+    >>> dormancy_scores(torch.tensor([2.0, 0.0, 2.0]))
     tensor([1.5000, 0.0000, 1.5000])
-    """
-    return _scores(mean_magnitude(activation))
-
-
-def mean_magnitude(activation: Tensor, nonnegative: bool = False) -> Tensor:
-    """Mean |h_i| over examples and places, in at least single precision; units along the last axis.
 
     Args:
-        nonnegative: h_i >= 0 is known, which saves the absolute values.
+        magnitude: a_i, the mean |h_i|.
     """
-    magnitude = activation if nonnegative else activation.abs()
-    dtype = torch.promote_types(activation.dtype, torch.float32)
-    return magnitude.mean(tuple(range(activation.ndim - 1)), dtype=dtype) if activation.ndim > 1 else magnitude.to(dtype)
+    return magnitude / (magnitude.mean() + 1e-9)
 
 
 class ReDo(UnitMethod):
@@ -77,7 +70,7 @@ class ReDo(UnitMethod):
         threshold: float = 0.025,
         every: float = 1000,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         self.threshold = finite(threshold, "threshold τ")
@@ -101,7 +94,7 @@ class ReDo(UnitMethod):
         self._steps += 1
         if self._steps < self.every or self.blind(not self._seen):
             return
-        dormant = {layer: (_scores(found) <= self.threshold).nonzero().flatten() for layer, found in self._seen.items()}
+        dormant = {layer: (dormancy_scores(found) <= self.threshold).nonzero().flatten() for layer, found in self._seen.items()}
         self.recycle((layer, index) for layer, index in sorted(dormant.items()) if len(index))
         self._steps, self._seen = 0, {}
 
@@ -113,7 +106,3 @@ class ReDo(UnitMethod):
         """The reverse of :meth:`state`."""
         super().load_state(state)
         self._steps, self._seen = int(state["steps"]), {}
-
-
-def _scores(magnitude: Tensor) -> Tensor:
-    return magnitude / (magnitude.mean() + 1e-9)

@@ -12,7 +12,7 @@ from swr.errors import ModelError, OptionError
 from swr.methods.base import Batches, LossFunction, Method
 from swr.methods.tools.fresh import Initialiser, inside, own_initialiser, redraw
 from swr.methods.tools.layers import linears
-from swr.methods.tools.optimizer_state import check_policy, forget
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
 
 
 def boundaries(total: int, resets: int) -> tuple[int, ...]:
@@ -69,7 +69,7 @@ class Rifle(Method):
         total_steps: int | None = None,
         layers: Sequence[str] | None = None,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import ceil
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,10 @@ from swr.checks import choice, fraction, whole
 from swr.methods.base import Batches, LossFunction, restore
 from swr.methods.bases.unit_method import UnitMethod
 from swr.methods.tools.fresh import Initialiser, own_initialiser
+from swr.methods.tools.optimizer_state import Policy
+
+CountedIn = Literal["tasks", "steps"]
+
 
 BINS = 1024
 """a histogram is never finer than longest / BINS, whatever the batch size"""
@@ -102,15 +106,15 @@ class SelfNormalizedResets(UnitMethod):
         rejection: float = 0.08,
         every: int = 16,
         longest: int = 20_000,
-        counted_in: str = "tasks",
+        counted_in: CountedIn = "tasks",
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         self.rejection = fraction(rejection, "rejection η")
         self.every = whole(every, "every U")
         self.longest = whole(longest, "longest T")
-        choice(counted_in, "counted_in", ("tasks", "steps"))
+        choice(counted_in, "counted_in", get_args(CountedIn))
         self.counted_in = counted_in
         super().__init__(model, example_inputs, initialise=initialise, optimizer_state=optimizer_state, seed=seed)
         device = model.get_parameter(self.units.layers[0].weight).device

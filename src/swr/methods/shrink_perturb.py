@@ -11,7 +11,7 @@ from swr.checks import at_least_zero, fraction
 from swr.methods.base import Batches, LossFunction, Method, learnable, restore, saved
 from swr.methods.tools.fresh import Initialiser, own_initialiser, redraw
 from swr.methods.tools.layers import NORMALISATION
-from swr.methods.tools.optimizer_state import check_policy, forget
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
 
 
 class ShrinkPerturb(Method):
@@ -106,7 +106,7 @@ class ShrinkPerturbFresh(Method):
         retain: float = 0.4,
         noise: float = 0.1,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_all",
+        optimizer_state: Policy = "clear_all",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)

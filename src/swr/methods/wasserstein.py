@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,8 @@ from swr.checks import choice
 from swr.methods.base import learnable, restore
 from swr.methods.bases.penalty import Penalty
 from swr.methods.tools.layers import wide
+
+Reduction = Literal["sum", "mean"]
 
 
 def matched(tensor: Tensor, ordered: Tensor) -> Tensor:
@@ -69,11 +71,11 @@ class Wasserstein(Penalty):
         example_inputs: Any = None,
         *,
         coefficient: float = 1e-3,
-        reduction: str = "sum",
+        reduction: Reduction = "sum",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, coefficient=coefficient, seed=seed)
-        choice(reduction, "reduction", ("sum", "mean"))
+        choice(reduction, "reduction", get_args(Reduction))
         self.reduction = reduction
         self._parameters = learnable(model)
         self._ordered = {name: wide(p.detach()).reshape(-1).sort().values for name, p in self._parameters.items()}

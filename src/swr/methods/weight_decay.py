@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import nn
@@ -13,6 +13,8 @@ from swr.errors import AttachError
 from swr.methods.base import Method, learnable
 from swr.methods.tools.layers import affine_layers
 from swr.methods.tools.penalty_gradients import held_by
+
+Decayed = Literal["weights", "all"]
 
 
 class WeightDecay(Method):
@@ -53,11 +55,11 @@ class WeightDecay(Method):
         example_inputs: Any = None,
         *,
         coefficient: float = 1e-2,
-        parameters: str = "weights",
+        parameters: Decayed = "weights",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)
-        choice(parameters, "parameters", ("weights", "all"))
+        choice(parameters, "parameters", get_args(Decayed))
         self.coefficient = at_least_zero(coefficient, "coefficient λ")
         chosen = learnable(model).values() if parameters == "all" else [layer.weight for layer in affine_layers(model)]
         self._decayed = list(chosen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,8 @@ from swr.checks import choice, positive
 from swr.methods.base import restore
 from swr.methods.bases.periodic import Periodic
 from swr.methods.tools.layers import affine_layers, wide
+
+Per = Literal["layer", "channel"]
 
 
 def rescale_deviations(
@@ -81,13 +83,13 @@ class WeightRescaling(Periodic):
         *,
         every: float = 1,
         multiplier: float = 1.0,
-        per: str = "layer",
+        per: Per = "layer",
         centred: bool = True,
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, every=every, seed=seed)
         self.multiplier = positive(multiplier, "multiplier c")
-        choice(per, "per", ("layer", "channel"))
+        choice(per, "per", get_args(Per))
         self.per, self.centred = per, centred
         self._layers = affine_layers(model)
         first = 0 if per == "layer" else 2

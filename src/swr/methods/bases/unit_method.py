@@ -13,7 +13,7 @@ from swr.algebra.units import find_units
 from swr.errors import InputsError, ModelError, StateError
 from swr.methods.base import Method
 from swr.methods.tools.fresh import Initialiser, own_initialiser
-from swr.methods.tools.optimizer_state import check_policy
+from swr.methods.tools.optimizer_state import Policy, check_policy
 from swr.methods.tools.recycling import recycle
 from swr.methods.tools.unseen import Unseen
 
@@ -37,7 +37,7 @@ class UnitMethod(Method):
         example_inputs: Any = None,
         *,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)
@@ -102,6 +102,17 @@ class UnitMethod(Method):
         """The reverse of :meth:`state`."""
         if state["units"] != UnitMethod.state(self)["units"]:
             raise StateError("the state belongs to another model: its units are not those of this one.")
+
+
+def mean_magnitude(activation: Tensor, nonnegative: bool = False) -> Tensor:
+    """Mean |h_i| over examples and places, in at least single precision; units along the last axis.
+
+    Args:
+        nonnegative: h_i >= 0 is known, which saves the absolute values.
+    """
+    magnitude = activation if nonnegative else activation.abs()
+    dtype = torch.promote_types(activation.dtype, torch.float32)
+    return magnitude.mean(tuple(range(activation.ndim - 1)), dtype=dtype) if activation.ndim > 1 else magnitude.to(dtype)
 
 
 class _Listener:

@@ -12,7 +12,7 @@ from torch import Generator, Tensor, nn
 from torch.optim import Optimizer
 
 from swr.errors import ModelError, OptionError
-from swr.methods.tools.optimizer_state import forget
+from swr.methods.tools.optimizer_state import Policy, forget
 
 Initialiser = Callable[[nn.Module], object]
 """gives one layer new parameters, in place"""
@@ -49,7 +49,7 @@ def redraw(layers: Iterable[nn.Module], generator: Generator, initialise: Initia
             initialise(layer)
 
 
-def forget_layers(optimizer: Optimizer | None, layers: Iterable[nn.Module], policy: str) -> None:
+def forget_layers(optimizer: Optimizer | None, layers: Iterable[nn.Module], policy: Policy) -> None:
     """Make the optimizer forget layers that were re-initialised, by a policy of :mod:`swr.methods.tools.optimizer_state`."""
     for layer in layers:
         for p in layer.parameters(recurse=False):

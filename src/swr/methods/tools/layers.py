@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
+
+Part = Literal["features", "classifier"]
+"""convolutions with what belongs to them, and the fully connected part"""
 
 NORMALISATION: tuple[type[nn.Module], ...] = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
@@ -27,7 +30,7 @@ def linears(model: nn.Module) -> list[nn.Linear]:
     return [module for module in model.modules() if isinstance(module, nn.Linear)]
 
 
-def parts(model: nn.Module) -> dict[str, str]:
+def parts(model: nn.Module) -> dict[str, Part]:
     """``"features"`` or ``"classifier"`` for every parameter, by its name.
 
     Convolutions are features, fully connected layers the classifier. What else has parameters (normalisation layers, in
@@ -36,16 +39,16 @@ def parts(model: nn.Module) -> dict[str, str]:
     >>> parts(nn.Sequential(nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(4, 2, bias=False)))
     {'0.weight': 'features', '1.weight': 'features', '1.bias': 'features', '3.weight': 'classifier'}
     """
-    found: dict[str, str] = {}
+    found: dict[str, Part] = {}
     waiting: list[str] = []
-    part = ""
+    part: Part | None = None
     for prefix, module in model.named_modules():
         names = [f"{prefix}.{name}" if prefix else name for name, _ in module.named_parameters(recurse=False)]
         if is_convolution(module) or isinstance(module, nn.Linear):
             part = "classifier" if isinstance(module, nn.Linear) else "features"
             found.update(dict.fromkeys(waiting, part))
             waiting = []
-        if part:
+        if part is not None:
             found.update(dict.fromkeys(names, part))
         else:
             waiting += names

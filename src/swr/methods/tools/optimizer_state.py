@@ -14,7 +14,7 @@ the untouched entries of the same tensor by 0.32 η, and ten steps later by 0.15
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -22,12 +22,15 @@ from torch.optim import Optimizer
 
 from swr.errors import OptionError
 
-POLICIES = ("keep", "clear_moments", "clear_moments_and_step", "clear_all")
+Policy = Literal["keep", "clear_moments", "clear_moments_and_step", "clear_all"]
+"""what the optimizer forgets, as above"""
+
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 _COUNTERS = ("step", "mu_product", "eta", "mu")  # what follows the number of steps; in torch one number a tensor
 
 
-def check_policy(value: str) -> str:
+def check_policy(value: Policy) -> Policy:
     """One of :data:`POLICIES`."""
     if value not in POLICIES:
         raise OptionError(f"optimizer_state must be one of {', '.join(POLICIES)}, found {value!r}.")
@@ -35,7 +38,9 @@ def check_policy(value: str) -> str:
 
 
 @torch.no_grad()
-def forget(optimizer: Optimizer | None, parameter: Tensor, mask: Tensor | None = None, policy: str = "clear_moments") -> None:
+def forget(
+    optimizer: Optimizer | None, parameter: Tensor, mask: Tensor | None = None, policy: Policy = "clear_moments"
+) -> None:
     """Make the optimizer forget what it knows of the entries of a parameter that were reset.
 
     Every tensor of the parameter's shape in its state counts as moments: Adam's (with amsgrad), SGD's momentum, RMSprop's

@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from swr.algebra.units import Slice, UnitLayer
 from swr.methods.tools.fresh import Initialiser, fresh_values, own_initialiser
-from swr.methods.tools.optimizer_state import forget
+from swr.methods.tools.optimizer_state import Policy, forget
 
 _BY_FAN_IN = (nn.Linear.reset_parameters, _ConvNd.reset_parameters)
 """initialisers that draw every entry from U(−1/√fan_in, 1/√fan_in)"""
@@ -30,7 +30,7 @@ def recycle(
     *,
     initialise: Initialiser = own_initialiser,
     optimizer: Optimizer | None = None,
-    optimizer_state: str = "clear_moments",
+    optimizer_state: Policy = "clear_moments",
 ) -> None:
     """Recycle units, in place.
 
