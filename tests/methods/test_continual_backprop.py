@@ -14,7 +14,7 @@ def test_continual_backprop_replaces_the_least_useful_of_the_mature_units():
     passed(model, method)
     assert method.utility.tolist() == [2.0, 0.0, 1.0]
     assert method.age.tolist() == [1, 1, 1]
-    assert method.owed == [0.0]  # nobody is older than one step
+    assert method.owed == [0.0]  # no unit is older than one step
     before = tensors(model)
     passed(model, method)
     assert method.owed == [0.5]

@@ -56,7 +56,7 @@ class TestLayerwise:
                 if kept:
                     torch.testing.assert_close(p.detach().norm(), norms[name])
 
-    def test_normalises_behind_the_last_kept_block_with_the_first_training_batch_and_then_no_more(self):
+    def test_normalises_after_the_last_kept_block_with_the_first_training_batch_and_then_no_more(self):
         torch.manual_seed(0)
         model = nn.Sequential(nn.Conv2d(1, 3, 2), nn.ReLU(), nn.Flatten(), nn.Linear(27, 4), nn.ReLU(), nn.Linear(4, 2))
         method = methods.Layerwise(model)

@@ -12,7 +12,7 @@ from .reset_helpers import mlp, trained
 
 
 class TestLaterLayerForgetting:
-    def test_example_keeps_the_early_layers_and_draws_the_later_anew(self):
+    def test_example_keeps_the_early_layers_and_re_initialises_the_later(self):
         torch.manual_seed(0)
         model = mlp(3, 4, 4, 2)
         initial = {name: tensor.clone() for name, tensor in model.state_dict().items()}

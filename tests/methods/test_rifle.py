@@ -16,7 +16,7 @@ class TestRifle:
     def test_examples(self):
         assert boundaries(40, 1) == (20,)
         assert boundaries(12, 2) == (4, 8)
-        assert boundaries(7, 2) == (2, 4)  # as equal as can be, and no short period behind
+        assert boundaries(7, 2) == (2, 4)  # as equal as can be, and no short period at the end
 
     def test_resets_only_the_head_within_a_training_and_never_at_its_end(self):
         model = mlp(3, 4, 2)

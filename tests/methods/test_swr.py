@@ -17,7 +17,7 @@ def grown(model: nn.Module) -> None:
             p.mul_(1.5)
 
 
-def test_lambda_of_the_features_leaves_the_classifier_alone_behind_batch_normalisation():
+def test_lambda_of_the_features_leaves_the_classifier_alone_after_batch_normalisation():
     loop = Loop("cnnbn", "swr", {"features": 0.1, "classifier": 0.0}, attach=False)
     grown(loop.model)
     before = loop.tensors()

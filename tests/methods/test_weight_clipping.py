@@ -46,7 +46,7 @@ def test_clipping_spares_the_head_on_request():
     assert changed(before, model.state_dict()) == {"0.weight", "0.bias"}
 
 
-def test_both_biases_behind_a_tied_weight_are_clipped():
+def test_both_biases_after_a_tied_weight_are_clipped():
     model = Tied()
     grow(model, 100.0)
     methods.WeightClipping(model).step()

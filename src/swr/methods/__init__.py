@@ -1,9 +1,9 @@
 """What SWR is compared with, one file each; every one attaches to a user's model and loop."""
 
+from swr.methods.all_methods import *  # noqa: F403
 from swr.methods.base import Batches as Batches
 from swr.methods.base import LossFunction as LossFunction
 from swr.methods.base import Method as Method
-from swr.methods.catalogue import *  # noqa: F403
 from swr.methods.registry import REGISTRY as REGISTRY
 from swr.methods.registry import UnknownName as UnknownName
 from swr.methods.registry import build as build

@@ -13,8 +13,8 @@ from typing import Any
 from torch import nn
 
 from swr.errors import OptionError, SWRError
+from swr.methods.all_methods import METHODS
 from swr.methods.base import Method
-from swr.methods.catalogue import METHODS
 
 REGISTRY: dict[str, type[Method]] = {method.name: method for method in METHODS}
 """by name; one of your own can be added while the process lives"""

@@ -66,7 +66,7 @@ def test_the_moments_of_reset_entries_are_those_of_a_first_step_and_all_others_s
 
 @pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
 @pytest.mark.parametrize("policy", ["clear_moments_and_step", "clear_all"])
-def test_a_whole_tensor_begins_anew(make, policy: str):
+def test_a_whole_tensor_starts_again(make, policy: str):
     parameter, optimizer = trained(make)
     other = nn.Parameter(parameter.detach().clone())
     begun = make([other])

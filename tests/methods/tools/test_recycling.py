@@ -16,14 +16,14 @@ def test_of_two_dormant_units_that_follow_each_other_neither_has_outgoing_weight
             layer.weight.copy_(torch.eye(2))
             layer.bias.copy_(torch.tensor([0.0, -9.0]))
     passed(model, methods.ReDo(model, X, threshold=0.1, every=1))
-    assert model[2].weight[:, 1].eq(0).all()  # although row 1 was drawn anew
+    assert model[2].weight[:, 1].eq(0).all()  # although row 1 was re-initialised
     assert model[2].weight[1, 0] != 0
     assert model[2].weight[1, 0] != 1
     assert model[4].weight[0, 1] == 0
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-def test_channels_lose_the_columns_of_their_own_behind_a_flatten_and_their_normalisation(layout: torch.memory_format):
+def test_channels_lose_the_columns_of_their_own_after_a_flatten_and_their_normalisation(layout: torch.memory_format):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12, 2)).to(
         memory_format=layout

@@ -17,7 +17,7 @@ class TestCReLU:
         assert methods.CReLU(1)(torch.zeros(2, 3, 4, 5)).shape == (2, 6, 4, 5)
 
     @pytest.mark.parametrize("network", ["mlp", "cnn", "cnnbn", "vgg16"])
-    def test_the_papers_networks_become_wider_behind_each_relu_and_train(self, network: str):
+    def test_the_papers_networks_become_wider_after_each_relu_and_train(self, network: str):
         loop = Loop(network, "vanilla", {})
         inputs = loop.batch(0)[0]
         before = loop.tensors()
