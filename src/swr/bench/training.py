@@ -142,7 +142,10 @@ class Training:
         )
         # autograd differentiates a penalty together with the loss, in one backward pass; L2's gradient is known
         self._penalty_in_loss = type(self.method).penalty is not methods.Method.penalty and not isinstance(self.method, Decay)
-        self.method.attach(self.optimizer, penalty="loss" if self._penalty_in_loss else "gradients")
+        if self._penalty_in_loss:
+            self.method.attach(self.optimizer, penalty="loss")
+        else:
+            self.method.attach(self.optimizer)
         self.done = 0
         """epochs trained so far"""
         self.streamed = config.scenario in STREAMS

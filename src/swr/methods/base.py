@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from swr.errors import AttachError, OptionError, StateError
+from swr.checks import choice
+from swr.errors import AttachError, StateError
 from swr.hooks import Handle, group_of, unwrapped
 from swr.methods.tools.penalty_gradients import add_to_gradients, differentiate, held_by
 
@@ -126,8 +127,7 @@ class Method:
                 "loss": the loop adds :meth:`penalty` to its loss.
         """
         optimizer = unwrapped(optimizer)
-        if penalty not in ("gradients", "loss"):
-            raise OptionError(f"penalty must be 'gradients' or 'loss', found {penalty!r}.")
+        choice(penalty, "penalty", get_args(PenaltyIn))
         if self.attached:
             raise AttachError("already attached to an optimizer; call remove() on the first handle before attaching again.")
         if all(group is None for group in group_of(optimizer, list(self.model.parameters()))):

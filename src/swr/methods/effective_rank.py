@@ -135,7 +135,7 @@ class _Passes:
         """A pass; its graph stays for the backward pass of the loss."""
         self.count += 1
         self._value = penalty.detach() if self._value is None else self._value + penalty.detach()
-        wrapper = DistributedDataParallel._active_ddp_module
+        wrapper = getattr(DistributedDataParallel, "_active_ddp_module", None)
         self._group = wrapper.process_group if wrapper is not None else None
         if not penalty.requires_grad:  # all that the features depend on is frozen
             return
