@@ -46,10 +46,12 @@ class UnscaledBiases(Method):
         for weight, anchor in zip(self.weights, self.anchors, strict=True):
             weight.mul_(self.coefficient * anchor / weight.norm() + 1 - self.coefficient)
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"anchors": torch.stack(self.anchors)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         self.anchors = list(state["anchors"].unbind())
 
 

@@ -22,6 +22,9 @@ from swr.errors import AttachError, AttachWarning
 Around = Callable[[Optimizer], None]
 """What is called with the optimizer, before or after its step."""
 
+Added = Callable[[], torch.Tensor | None]
+"""What a closure's loss grows by, since ``before`` has added the gradient of that to the gradients; None for nothing."""
+
 _MARK = "swr_attached"  # in optimizer.defaults, which copies keep
 _HANDLES = "_swr_handles"  # an attribute, which copies lose: the active handles
 _watching = False
@@ -33,20 +36,27 @@ class Handle:
     A copy of a handle, or one from another process, is not attached to anything.
 
     Args:
-        optimizer: the optimizer.
-        before: called before every step; None costs nothing.
-        after: called after every step; None costs nothing.
+        optimizer: the one to attach to.
+        before: called between backward and the update; None costs nothing.
+        after: called after the update; None costs nothing.
+        added: asked after ``before`` where the step has a closure, whose loss a line search compares with the gradients.
         owner: what is attached, for whoever asks with :func:`handles_of`.
     """
 
     def __init__(
-        self, optimizer: Optimizer, before: Around | None = None, after: Around | None = None, *, owner: object = None
+        self,
+        optimizer: Optimizer,
+        before: Around | None = None,
+        after: Around | None = None,
+        added: Added | None = None,
+        *,
+        owner: object = None,
     ) -> None:
         self._optimizer: Callable[[], Optimizer | None] = weakref.ref(optimizer)
         self.owner = owner
         self._hooks = []
         if before is not None:
-            self._hooks.append(optimizer.register_step_pre_hook(torch.compiler.disable(_behind_backward(before))))
+            self._hooks.append(optimizer.register_step_pre_hook(torch.compiler.disable(_after_backward(before, added))))
         if after is not None:
             self._hooks.append(optimizer.register_step_post_hook(torch.compiler.disable(lambda opt, args, kwargs: after(opt))))
         self._active = True
@@ -79,7 +89,7 @@ class Handle:
         return _detached, ()
 
 
-def _behind_backward(before: Around) -> Callable[..., Any]:
+def _after_backward(before: Around, added: Added | None) -> Callable[..., Any]:
     """A hook that calls ``before`` between backward and the update, also where a closure runs backward inside the step."""
 
     def hook(optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
@@ -90,7 +100,8 @@ def _behind_backward(before: Around) -> Callable[..., Any]:
         def evaluated() -> Any:
             loss = closure()
             before(optimizer)
-            return loss
+            more = None if added is None or loss is None else added()
+            return loss if more is None else loss + more
 
         if len(args) > 1:
             return (args[0], evaluated, *args[2:]), kwargs

@@ -305,6 +305,7 @@ def test_an_honest_estimate():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_says_how_to_go_on_and_is_code_130(folder):
     command = [sys.executable, "-m", "swr.bench.cli", "run", "quickstart", "--seeds", "1", "--workers", "1"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)

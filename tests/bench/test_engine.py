@@ -153,6 +153,7 @@ def test_workers_that_cannot_start_are_one_sentence(store, monkeypatch):
         execute([config(0)], store, engine=engine(1, job_tasks.pretend))
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_stops_at_the_end_of_the_epoch_and_the_run_goes_on_later(store):
     running = LocalEngine(1, job_tasks.train_and_save, start="forkserver")
     configs = [config(seed, epochs=400) for seed in range(2)]
@@ -175,6 +176,29 @@ def test_ctrl_c_stops_at_the_end_of_the_epoch_and_the_run_goes_on_later(store):
     assert first.status == "pending"
     assert (store.folder / first.id / "checkpoint.pt").exists()
     assert 3 <= first.last.epoch < 400
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.usefixtures("in_the_background")
+def test_in_the_background_runs_go_on_when_the_terminal_ends_and_stop_when_asked_to(store):
+    running = LocalEngine(1, job_tasks.train_and_save, start="forkserver")
+
+    class Hangup:
+        seen = 0
+
+        def __getattr__(self, name):
+            return lambda *args, **kwargs: self.count() if name == "epoch" else None
+
+        def count(self):
+            self.seen += 1
+            for number in {3: [signal.SIGHUP, signal.SIGINT], 6: [signal.SIGTERM]}.get(self.seen, []):
+                os.kill(os.getpid(), number)
+
+    view = Hangup()
+    outcome = execute([config(0, epochs=400)], store, view=view, engine=running)
+    assert outcome.signal == signal.SIGTERM
+    assert view.seen >= 6
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
 def test_an_error_is_told_by_its_last_line():

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from swr import methods
 from swr.bench import models
-from swr.methods.layers import NORMALISATION, is_convolution
+from swr.methods.tools.layers import NORMALISATION, is_convolution
 
 NARROW = tuple(width // 16 for width in models.VGG16)
 
@@ -182,7 +182,7 @@ class Loop:
             inputs, labels = self.batch(number)
             self.model.train()
             loss = F.cross_entropy(self.model(inputs), labels)
-            penalty = self.method.penalty()
+            penalty = None if self.method.attached else self.method.penalty()
             if penalty is not None:
                 loss = loss + penalty
             self.optimizer.zero_grad()

@@ -96,3 +96,25 @@ def test_it_wants_an_optimizer_for_the_learning_rate():
         method.before_step()
     with pytest.raises(OptionError, match="parameters must be 'weights' or 'all', found 'biases'"):
         methods.WeightDecay(nn.Linear(2, 2), parameters="biases")
+
+
+def test_a_weight_frozen_later_stays_and_a_group_added_later_decays():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    optimizer = torch.optim.SGD(model[0].parameters(), lr=0.1)
+    methods.WeightDecay(model, coefficient=1.0).attach(optimizer)
+    before = [layer.weight.detach().clone() for layer in model]
+    optimizer.add_param_group({"params": list(model[1].parameters()), "lr": 0.5})
+    model[0].requires_grad_(False)
+    optimizer.step()
+    assert torch.equal(model[0].weight, before[0])
+    torch.testing.assert_close(model[1].weight.detach(), 0.5 * before[1])
+
+
+def test_weights_that_were_replaced_are_an_error():
+    model = nn.Linear(2, 2)
+    method = methods.WeightDecay(model)
+    model.weight = nn.Parameter(torch.ones(2, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    method.attach(optimizer)
+    with pytest.raises(AttachError, match="holds none of the parameters that the method was built for"):
+        optimizer.step()

@@ -243,7 +243,11 @@ def last_line(error: str) -> str:
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Collect Ctrl-C and polite requests to end, to be looked at between two events."""
+    """Collect Ctrl-C and polite requests to end, to be looked at between two events.
+
+    A signal that the parent has had ignored stays ignored, as is the convention: SIGHUP under ``nohup``, SIGINT in the
+    background of a script (``swr run … &``), where Ctrl-C is meant for what runs in front. SIGTERM ends such a run in order.
+    """
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield received
@@ -252,8 +256,9 @@ def _signals() -> Iterator[list[int]]:
     def note(number: int, frame: FrameType | None) -> None:
         received.append(number)
 
-    names = ("SIGINT", "SIGTERM", "SIGHUP")
-    before = {number: signal.signal(number, note) for name in names if (number := getattr(signal, name, None))}
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, note) for number in heard}
     try:
         yield received
     finally:

@@ -34,6 +34,7 @@ RUN = f"""Run an experiment of the paper with its best hyper-parameters: {EXPERI
 
 What is finished is never run again: the same command continues after Ctrl-C, a crash or a power cut,
 and can run several times at once. More methods, columns or seeds only add what is missing.
+`nohup swr run … &` goes on when the terminal closes; Ctrl-C does not reach it, and `kill PID` stops it in order.
 
 Examples:
   swr run warm-start                                         all columns and methods, five seeds
@@ -212,7 +213,7 @@ class Report:
     """Also write the tables, what makes each cell again, and the charts of --png as Markdown; in a file that has the
     report's marks, only what stands between them is renewed."""
     watch: Flag = False
-    """Serve the page on this machine and keep it current until Ctrl-C."""
+    """Serve the page on this machine and keep it current until Ctrl-C (in the background: until kill)."""
     port: Annotated[int, arg(metavar="N")] = 8765
     """Where to serve it; 0 takes any that is free."""
 

@@ -34,7 +34,8 @@ from swr.bench.scenarios import Material, prepare
 from swr.bench.seeds import seed_of, stream
 from swr.bench.streams import ERROR, STREAMS, TEST, metric
 from swr.bench.tasks import Task, View, task
-from swr.methods.layers import convolutions, weights
+from swr.methods.bases.decay import Decay
+from swr.methods.tools.layers import convolutions, weights
 from swr.norms import frobenius_norms
 
 EVALUATION_BATCH = 1024
@@ -139,7 +140,12 @@ class Training:
         self.method = methods.build(
             config.method, self.model, example, seed=seed_of(config.seed, "method"), **dict(config.hyper)
         )
-        self.method.attach(self.optimizer)
+        # autograd differentiates a penalty together with the loss, in one backward pass; L2's gradient is known
+        self._penalty_in_loss = type(self.method).penalty is not methods.Method.penalty and not isinstance(self.method, Decay)
+        if self._penalty_in_loss:
+            self.method.attach(self.optimizer, penalty="loss")
+        else:
+            self.method.attach(self.optimizer)
         self.done = 0
         """epochs trained so far"""
         self.streamed = config.scenario in STREAMS
@@ -202,7 +208,7 @@ class Training:
             outputs = view.outputs(model(inputs))
             loss = loss_fn(outputs, labels)
             count.add(outputs, labels, loss)
-            penalty = method.penalty()
+            penalty = method.penalty() if self._penalty_in_loss else None
             if penalty is not None:
                 loss = loss + penalty
             for p in parameters:  # what zero_grad does, without its bookkeeping

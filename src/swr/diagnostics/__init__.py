@@ -9,11 +9,11 @@ from swr.diagnostics.lipschitz import LipschitzBound, lipschitz_bound
 from swr.diagnostics.monitor import Monitor
 from swr.diagnostics.norms import anchors_of, balance, layer_norms, layer_weights, norm_ratios
 from swr.diagnostics.operators import spectral_norm
-from swr.diagnostics.probe import undisturbed
 from swr.diagnostics.proportional import Proportionality, proportionality
 from swr.diagnostics.ranks import Ranks, effective_rank, feature_ranks, features, srank, stable_rank
 from swr.diagnostics.sinks import read_csv
 from swr.diagnostics.units import Dormant, dormant_units, unit_scores
+from swr.probe import undisturbed
 
 __all__ = [
     "Dormant",

@@ -61,6 +61,8 @@ TOLERANCE = 1e-7
 def balancedness(model: nn.Module, p: float = 2, q: float = 2) -> float:
     """‖W‖_{p,q} over its minimum among all networks that differ by a rescaling of hidden units only; 1 is balanced.
 
+    It falls to 1 from above. The authors of SWR plot the reciprocal in their code, minimum over norm, which rises to 1.
+
     >>> net = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1))
     >>> net[0].weight.data.fill_(4.0), net[2].weight.data.fill_(1.0)
     (tensor([[4.]]), tensor([[1.]]))

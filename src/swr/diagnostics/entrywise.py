@@ -21,7 +21,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
-from swr.errors import ModelError, OptionError
+from swr.checks import at_least
+from swr.errors import ModelError
 
 _LAYERS = (
     nn.Linear,
@@ -88,8 +89,7 @@ def norm_of(masses: Sequence[Tensor], p: float, q: float) -> float:
 def check_orders(p: float, q: float) -> None:
     """p and q are those of a norm."""
     for name, value in (("p", p), ("q", q)):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1 <= value < math.inf:
-            raise OptionError(f"{name} of an l_p,q norm must be a number, at least 1, found {value!r}.")
+        at_least(value, f"{name} of an l_p,q norm", 1)
 
 
 @dataclass(frozen=True, eq=False)

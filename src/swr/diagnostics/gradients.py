@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from swr.algebra.plan import as_args
 from swr.diagnostics.norms import layer_weights, norms_by_name
-from swr.diagnostics.probe import undisturbed
+from swr.probe import undisturbed
 
 LossFunction = Callable[[Any, Any], Tensor]
 """outputs, targets -> the mean loss"""

@@ -16,9 +16,9 @@ from torch import Tensor, fx, nn
 from swr.algebra.graph import Traced, module_path, trace
 from swr.algebra.plan import as_args
 from swr.algebra.walk import Source, Visitor, walk
-from swr.diagnostics.probe import undisturbed
 from swr.diagnostics.slopes import Bounded, Call, lookup
 from swr.errors import ModelError
+from swr.probe import undisturbed
 
 
 @dataclass(frozen=True)

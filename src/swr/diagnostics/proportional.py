@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from swr.diagnostics.probe import outputs
 from swr.errors import InputsError
+from swr.probe import outputs
 
 
 @dataclass(frozen=True)

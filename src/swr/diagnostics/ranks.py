@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from swr.algebra.plan import as_args
 from swr.diagnostics.activations import Watched
-from swr.diagnostics.probe import undisturbed
 from swr.errors import ModelError, OptionError
+from swr.probe import undisturbed
 
 
 @dataclass(frozen=True)

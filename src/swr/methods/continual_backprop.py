@@ -1,4 +1,4 @@
-"""Continual Backprop: replace a trickle of the least useful units at every step (Dohare et al., 2024)."""
+"""Continual Backprop: replace a few of the least useful units as training goes on (Dohare et al., 2024)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from swr.checks import fraction, whole
 from swr.methods.base import restore
-from swr.methods.fresh import Initialiser, own_initialiser
-from swr.methods.options import fraction, whole
-from swr.methods.outgoing import OutgoingMagnitude
-from swr.methods.redo import mean_magnitude
-from swr.methods.unit_method import UnitMethod
+from swr.methods.bases.unit_method import UnitMethod, mean_magnitude
+from swr.methods.tools.fresh import Initialiser, own_initialiser
+from swr.methods.tools.optimizer_state import Policy
+from swr.methods.tools.recycling import OutgoingMagnitude
 
 
 class ContinualBackprop(UnitMethod):
@@ -27,23 +27,37 @@ class ContinualBackprop(UnitMethod):
     >>> method = ContinualBackprop(model, x, rate=1e-4)
     >>> handle = method.attach(optimizer)
 
-    When: after every step, with the activations of that step's batch; a step without a training pass counts for nothing.
-    Touches: units of every layer whose incoming and outgoing weights are all known (``method.units.describe()``); entries of a
-        batch normalisation behind the layer begin anew too. How many units are mature is known without asking the device.
-    Keeps: utility and age of every unit, the fraction c of a unit that each layer is owed, when its young units mature.
-    Source: S. Dohare et al., 2024, "Loss of plasticity in deep continual learning", Nature 632; the authors' code, gnt.py,
-        with ρ |E| as there (their convolutional variants take ρ times the width) and a decaying utility that is cleared
-        with the unit (their res_gnt.py sums over the unit's life). Mean or sum over k only scales a layer's utilities. The
-        compensation of the next bias, which the arXiv version describes, adds zero in their code and is left out.
+    When:
+        After every step, with the activations of that step's batch; a step without a training pass counts for nothing.
 
-    rate: ρ, the part of the mature units that is replaced at each step; with 0 nothing is done. 1e-6 to 1e-4 online, 3e-4 and
-        1e-5 with batches in the paper.
-    maturity: m, steps; 100 in most of the paper, 1000 for its ResNet.
-    decay: d.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of replaced units, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        Units of every layer whose incoming and outgoing weights are all known (``method.units.describe()``); entries of a batch
+        normalisation after the layer are reset too. How many units are mature is known without asking the device.
+
+    Differences:
+        The authors' code, gnt.py, is followed, with ρ |E| as there (their convolutional variants take ρ times the width), and
+        with a decaying utility that is cleared with the unit (their res_gnt.py sums over the unit's life). Where a replaced
+        unit feeds a replaced unit of the next layer, the weight between them is zero here, so that every replaced unit starts
+        without outgoing weights; their code goes layer by layer and leaves it fresh. Mean or sum over k only scales a layer's
+        utilities. The compensation of the next bias, which the arXiv version describes, adds zero in their code and is left
+        out.
+
+    Keeps:
+        Utility and age of every unit, the fraction c of a unit that each layer is owed, when its young units mature.
+
+    Args:
+        rate: ρ, the part of the mature units that is replaced at each step; with 0 nothing is done. 1e-6 to 1e-4 online, 3e-4
+            and 1e-5 with batches in the paper.
+        maturity: m, steps; 100 in most of the paper, 1000 for its ResNet.
+        decay: d.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of replaced units, a policy of :mod:`swr.methods.tools.optimizer_state`.
+
+    References:
+        S. Dohare et al., 2024, "Loss of plasticity in deep continual learning", Nature 632.
     """
 
+    name = "continual-backprop"
     title = "continual backprop"
     symbols: ClassVar[Mapping[str, str]] = {"rate": "ρ", "maturity": "m", "decay": "d"}
 
@@ -56,7 +70,7 @@ class ContinualBackprop(UnitMethod):
         maturity: int = 100,
         decay: float = 0.99,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         self.rate = fraction(rate, "rate ρ")
@@ -129,9 +143,10 @@ class ContinualBackprop(UnitMethod):
             utilities[layer].index_fill_(0, index, 0.0)
             ages[layer].index_fill_(0, index, 0)
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {
-            **super()._state(),
+            **super().state(),
             "utility": self.utility.clone(),
             "age": self.age.clone(),
             "owed": list(self.owed),
@@ -140,8 +155,9 @@ class ContinualBackprop(UnitMethod):
             "young": [[list(pair) for pair in pairs] for pairs in self._young],
         }
 
-    def _load(self, state: dict[str, Any]) -> None:
-        super()._load(state)
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
+        super().load_state(state)
         restore({"utility": self.utility, "age": self.age}, {"utility": state["utility"], "age": state["age"]})
         self.owed, self._mature = list(state["owed"]), list(state["mature"])
         self._young = [[list(pair) for pair in pairs] for pairs in state["young"]]

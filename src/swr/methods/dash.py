@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from swr.checks import fraction
 from swr.errors import ModelError
-from swr.methods.affine import affine_layers, wide
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.gradients import gradients, new_data
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import fraction
+from swr.methods.tools.layers import affine_layers, wide
+from swr.methods.tools.loss_gradients import gradients, new_data
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
 
 
 def shrunk(parameter: Tensor, descent: Tensor, floor: float) -> Tensor:
@@ -45,18 +45,28 @@ class Dash(Method):
     >>> method = Dash(model, floor=0.3, rate=0.3)
     >>> method.new_task([(x, torch.tensor([0, 1]))], nn.functional.cross_entropy)
 
-    When: at a new task; goes once through its data, in order. The source's batches are whole chunks of data, old to new.
-    Touches: weights and biases of convolutions and fully connected layers, the head included. Gains, shifts and running
-        statistics stay, and, as in the source, the optimizer's state: nothing is drawn anew.
-    Keeps: the random numbers only, for networks with dropout.
-    Source: B. Shin, J. Oh, H. Cho, C. Yun, 2024, "DASH: Warm-Starting Neural Network Training in Stationary Settings without
-        Loss of Plasticity", NeurIPS; the authors' code, utils/train_utils.py.
+    When:
+        At a new task; goes once through its data, in order. The source's batches are whole chunks of data, old to new.
 
-    floor: λ in [0, 1], what is left at least; with 1 nothing is done.
-    rate: α in [0, 1], the weight of a new batch in G.
-    optimizer_state: what the optimizer forgets of the shrunken tensors, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        Weights and biases of convolutions and fully connected layers, the head included. Gains, shifts and running statistics
+        stay, and, as in the source, the optimizer's state: nothing is re-initialised.
+
+    Keeps:
+        The random numbers only, for networks with dropout.
+
+    Args:
+        floor: λ in [0, 1], what is left at least; with 1 nothing is done.
+        rate: α in [0, 1], the weight of a new batch in G.
+        optimizer_state: what the optimizer forgets of the shrunken tensors, a policy of
+            :mod:`swr.methods.tools.optimizer_state`.
+
+    References:
+        B. Shin, J. Oh, H. Cho, C. Yun, 2024, "DASH: Warm-Starting Neural Network Training in Stationary Settings without Loss
+        of Plasticity", NeurIPS; the authors' code, utils/train_utils.py.
     """
 
+    name = "dash"
     title = "DASH"
     symbols = {"floor": "λ", "rate": "α"}  # noqa: RUF012
 
@@ -67,7 +77,7 @@ class Dash(Method):
         *,
         floor: float = 0.3,
         rate: float = 0.3,
-        optimizer_state: str = "keep",
+        optimizer_state: Policy = "keep",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from swr.checks import fraction
 from swr.errors import ModelError
-from swr.methods.affine import affine_layers
 from swr.methods.base import Batches, LossFunction, Method, restore
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import fraction
+from swr.methods.tools.layers import affine_layers
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
 
 
 def largest(weight: Tensor, sparsity: float) -> Tensor:
@@ -39,19 +39,28 @@ class DSD(Method):
     >>> method.new_task()  # from dense to sparse
     >>> method.new_task()  # and back
 
-    When: each new task begins the next phase: D, S, D, and again S, D, so that a long stream is not left with plain
-        training. In S the gradients of pruned entries are cleared before every step, the entries after it.
-    Touches: weights of convolutions and fully connected layers. What the optimizer knows of pruned entries is cleared when
-        they go and when they return, otherwise old moments would make them jump. Biases, gains, shifts and running
-        statistics are not pruned. The paper's ten times smaller learning rate in the last phase is the loop's to set.
-    Keeps: in S the mask.
-    Source: S. Han et al., 2017, "DSD: Dense-Sparse-Dense Training for Deep Neural Networks", ICLR. The authors published
-        models but no code.
+    When:
+        Each new task begins the next phase: D, S, D, and again S, D, so that a long stream is not left with plain training. In
+        S the gradients of pruned entries are cleared before every step, the entries after it.
 
-    sparsity: s in [0, 1]; with 0 nothing is done.
-    optimizer_state: what the optimizer forgets of pruned entries, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        Weights of convolutions and fully connected layers. What the optimizer knows of pruned entries is cleared when they go
+        and when they return, otherwise old moments would make them jump. Biases, gains, shifts and running statistics are not
+        pruned. The paper's ten times smaller learning rate in the last phase is the loop's to set.
+
+    Keeps:
+        In S the mask.
+
+    Args:
+        sparsity: s in [0, 1]; with 0 nothing is done.
+        optimizer_state: what the optimizer forgets of pruned entries, a policy of :mod:`swr.methods.tools.optimizer_state`.
+
+    References:
+        S. Han et al., 2017, "DSD: Dense-Sparse-Dense Training for Deep Neural Networks", ICLR. The authors published models but
+        no code.
     """
 
+    name = "dsd"
     title = "DSD"
     symbols = {"sparsity": "s"}  # noqa: RUF012
 
@@ -61,7 +70,7 @@ class DSD(Method):
         example_inputs: Any = None,
         *,
         sparsity: float = 0.3,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)
@@ -105,10 +114,12 @@ class DSD(Method):
         if not begins:
             self._masks = {}
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"masks": dict(self._masks)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         masks = {name: torch.empty_like(w, dtype=torch.bool) for name, w in self._weights.items()} if state["masks"] else {}
         restore(masks, state["masks"])
         self._masks = masks

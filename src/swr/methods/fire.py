@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from swr.checks import whole
 from swr.errors import ModelError
-from swr.methods.affine import Affine, affine_layers, wide
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.draws import inside
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import whole
+from swr.methods.tools.fresh import inside
+from swr.methods.tools.layers import Affine, affine_layers, wide
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
 
 
 def isometry(matrices: Tensor, iterations: int | None = 10) -> Tensor:
@@ -28,7 +28,8 @@ def isometry(matrices: Tensor, iterations: int | None = 10) -> Tensor:
     tensor([[ 0., -1.],
             [ 1.,  0.]])
 
-    iterations: of Newton and Schulz; None: exactly, by a singular value decomposition. Zeros stay zeros.
+    Args:
+        iterations: of Newton and Schulz; None: exactly, by a singular value decomposition. Zeros stay zeros.
     """
     norms = torch.linalg.matrix_norm(matrices, keepdim=True)
     if iterations is None:
@@ -60,18 +61,27 @@ class Fire(Method):
     >>> method = Fire(model)
     >>> method.new_task()
 
-    When: at a new task.
-    Touches: weights of convolutions and fully connected layers, the head included; groups of a convolution are matrices of
-        their own. A weight, or a tap, of zeros stays zero. Biases, gains, shifts and running statistics stay.
-    Keeps: nothing.
-    Source: I. Han et al., 2026, "FIRE: Frobenius-Isometry Reinitialization for Balancing the Stability-Plasticity Tradeoff",
-        ICLR; the authors' code, vision/interventions/fire.py, which builds a new optimizer for each task.
+    When:
+        At a new task.
 
-    iterations: of Newton and Schulz; None: exactly, which also lifts small singular values.
-    layers: names of modules, in place of all; the source takes the query and key projections of a vision transformer.
-    optimizer_state: what the optimizer forgets of the weights, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        Weights of convolutions and fully connected layers, the head included; groups of a convolution are matrices of their
+        own. A weight, or a tap, of zeros stays zero. Biases, gains, shifts and running statistics stay.
+
+    Keeps:
+        Nothing.
+
+    Args:
+        iterations: of Newton and Schulz; None: exactly, which also lifts small singular values.
+        layers: names of modules, in place of all; the source takes the query and key projections of a vision transformer.
+        optimizer_state: what the optimizer forgets of the weights, a policy of :mod:`swr.methods.tools.optimizer_state`.
+
+    References:
+        I. Han et al., 2026, "FIRE: Frobenius-Isometry Reinitialization for Balancing the Stability-Plasticity Tradeoff", ICLR;
+        the authors' code, vision/interventions/fire.py, which builds a new optimizer for each task.
     """
 
+    name = "fire"
     title = "FIRE"
 
     def __init__(
@@ -81,7 +91,7 @@ class Fire(Method):
         *,
         iterations: int | None = 10,
         layers: Sequence[str] | None = None,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)

@@ -1,4 +1,4 @@
-"""Full reset: begin anew whenever the data changes, the reference for what a stage's data alone can give."""
+"""Full reset: start from scratch whenever the data changes, the reference for what a stage's data alone can give."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from torch import nn
 
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.fresh import Initialiser, forget_layers, own_initialiser, redraw
-from swr.methods.optimizer_state import check_policy
+from swr.methods.tools.fresh import Initialiser, forget_layers, own_initialiser, redraw
+from swr.methods.tools.optimizer_state import Policy, check_policy
 
 
 class FullReset(Method):
@@ -18,11 +18,13 @@ class FullReset(Method):
     >>> handle = method.attach(optimizer)
     >>> method.new_task()
 
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets (needs ``attach``), a policy of :mod:`swr.methods.optimizer_state`; by
-        default it begins anew too.
+    Args:
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets (needs ``attach``), a policy of :mod:`swr.methods.tools.optimizer_state`; by
+            default everything.
     """
 
+    name = "full-reset"
     title = "full reset"
 
     def __init__(
@@ -31,7 +33,7 @@ class FullReset(Method):
         example_inputs: Any = None,
         *,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_all",
+        optimizer_state: Policy = "clear_all",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from swr.checks import fraction
 from swr.methods.base import learnable, restore
-from swr.methods.options import fraction
-from swr.methods.periodic import Periodic
+from swr.methods.bases.periodic import Periodic
 
 
 class HareTortoise(Periodic):
@@ -27,18 +27,27 @@ class HareTortoise(Periodic):
     >>> with method.tortoise():  # φ in place, to save it
     ...     slow = {name: tensor.clone() for name, tensor in model.state_dict().items()}
 
-    When: at every step; new tasks change nothing.
-    Touches: all learnable parameters, and buffers of floating-point numbers (running statistics), which are averaged and set
-        back like them; whole numbers stay the hare's. The optimizer's state goes on.
-    Keeps: φ, once more the size of the model, and the steps.
-    Source: H. Lee et al., 2024, "Slow and Steady Wins the Race: Maintaining Plasticity with Hare and Tortoise Networks", ICML;
-        the authors' code, src/trainers/base.py. Its reset makes both share one storage, so that the next step moves the
-        tortoise too; here values are copied.
+    When:
+        At every step; new tasks change nothing.
 
-    momentum: μ in [0, 1].
-    every: R in steps; infinity for never. The paper's is ten epochs: about 2,000 steps of CIFAR-10 in batches of 256.
+    Touches:
+        All learnable parameters, and buffers of floating-point numbers (running statistics), which are averaged and set back
+        like them; whole numbers stay the hare's. The optimizer's state goes on.
+
+    Keeps:
+        φ, once more the size of the model, and the steps.
+
+    Args:
+        momentum: μ in [0, 1].
+        every: R in steps; infinity for never. The paper's is ten epochs: about 2,000 steps of CIFAR-10 in batches of 256.
+
+    References:
+        H. Lee et al., 2024, "Slow and Steady Wins the Race: Maintaining Plasticity with Hare and Tortoise Networks", ICML; the
+        authors' code, src/trainers/base.py. Its reset makes both share one storage, so that the next step moves the tortoise
+        too; here values are copied.
     """
 
+    name = "hare-tortoise"
     title = "Hare & Tortoise"
     symbols = {"momentum": "μ", "every": "R"}  # noqa: RUF012
 
@@ -108,9 +117,11 @@ class HareTortoise(Periodic):
         torch._foreach_copy_(self._pairs[0], self._hare)
         self._hare = None
 
-    def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "slow": dict(self._slow)}
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
+        return {**super().state(), "slow": dict(self._slow)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._slow, state["slow"])
-        super()._load(state)
+        super().load_state(state)

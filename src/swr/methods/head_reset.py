@@ -1,4 +1,4 @@
-"""Head reset: draw the fully connected layers anew when the data changes (Nikishin et al., 2022)."""
+"""Head reset: re-initialise the fully connected layers when the data changes (Nikishin et al., 2022)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from torch import nn
 
 from swr.errors import ModelError, OptionError
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.fresh import Initialiser, forget_layers, own_initialiser, redraw
-from swr.methods.layers import convolutions, linears
-from swr.methods.optimizer_state import check_policy
+from swr.methods.tools.fresh import Initialiser, forget_layers, own_initialiser, redraw
+from swr.methods.tools.layers import convolutions, linears
+from swr.methods.tools.optimizer_state import Policy, check_policy
 
 
 class HeadReset(Method):
@@ -20,12 +20,27 @@ class HeadReset(Method):
     >>> method = HeadReset(model)
     >>> method.new_task()
 
-    layers: names of the modules to reset, in place of this choice.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of these layers (needs ``attach``), a policy of
-        :mod:`swr.methods.optimizer_state`; by default nothing, as in a loop whose optimizer knows nothing of the reset.
+    When:
+        At a new task.
+
+    Touches:
+        Weights and biases of these layers.
+
+    Keeps:
+        Nothing.
+
+    Differences:
+        The values are a new draw, as the paper's text says. The authors of SWR copy the saved initial head in their code, so
+        that every task starts from the same one.
+
+    Args:
+        layers: names of the modules to reset, in place of this choice.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of these layers (needs ``attach``), a policy of
+            :mod:`swr.methods.tools.optimizer_state`; by default nothing, as if the optimizer were not told.
     """
 
+    name = "head-reset"
     title = "head reset"
 
     def __init__(
@@ -35,7 +50,7 @@ class HeadReset(Method):
         *,
         layers: Sequence[str] | None = None,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "keep",
+        optimizer_state: Policy = "keep",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)

@@ -1,21 +1,22 @@
-"""Knowledge Evolution: keep a fixed part of every weight, draw the rest anew (Taha et al., 2021)."""
+"""Knowledge Evolution: keep a fixed part of every weight, re-initialise the rest (Taha et al., 2021)."""
 
 from __future__ import annotations
 
 from math import ceil
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Generator, Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
+from swr.checks import choice, fraction
 from swr.errors import ModelError
-from swr.methods.affine import Affine, affine_layers
 from swr.methods.base import Batches, LossFunction, Method, restore
-from swr.methods.draws import fresh_values
-from swr.methods.fresh import Initialiser, own_initialiser
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import choice, fraction
+from swr.methods.tools.fresh import Initialiser, fresh_values, own_initialiser
+from swr.methods.tools.layers import Affine, affine_layers
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
+
+Mask = Literal["kels", "wels"]
 
 
 def slim_masks(layers: list[Affine], split: float) -> list[Tensor]:
@@ -62,20 +63,29 @@ class KnowledgeEvolution(Method):
     >>> method = KnowledgeEvolution(model, split=0.8)
     >>> method.new_task()
 
-    When: at a new task, which is the next generation.
-    Touches: weights of convolutions and fully connected layers, outside the mask. Biases, gains, shifts and running
-        statistics stay, as in the source, which begins each generation with a new optimizer and schedule: the loop's to do.
-        The channels of residual and concatenating networks line up in registration order only.
-    Keeps: the mask.
-    Source: A. Taha, A. Shrivastava, L. Davis, 2021, "Knowledge Evolution in Neural Networks", CVPR; the authors' code,
-        layers/*.py. It draws He-uniform values whatever the layer had; here each draws its own.
+    When:
+        At a new task, which is the next generation.
 
-    split: s in [0, 1], the part that is kept of every layer's channels (KELS) or entries (WELS); with 1 nothing is done.
-    mask: "kels" keeps the first channels, which make a slim network of their own; "wels" keeps random entries.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of the fresh entries, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        Weights of convolutions and fully connected layers, outside the mask. Biases, gains, shifts and running statistics stay,
+        as in the source, which begins each generation with a new optimizer and schedule: the loop's to do. The channels of
+        residual and concatenating networks line up in registration order only.
+
+    Keeps:
+        The mask.
+
+    Args:
+        split: s in [0, 1], the part that is kept of every layer's channels (KELS) or entries (WELS); with 1 nothing is done.
+        mask: "kels" keeps the first channels, which make a slim network of their own; "wels" keeps random entries.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of the fresh entries, a policy of :mod:`swr.methods.tools.optimizer_state`.
+
+    References:
+        A. Taha, A. Shrivastava, L. Davis, 2021, "Knowledge Evolution in Neural Networks", CVPR; the authors' code, layers/*.py.
+        It draws He-uniform values whatever the layer had; here each draws its own.
     """
 
+    name = "knowledge-evolution"
     title = "Knowledge Evolution"
     symbols = {"split": "s"}  # noqa: RUF012
 
@@ -85,14 +95,14 @@ class KnowledgeEvolution(Method):
         example_inputs: Any = None,
         *,
         split: float = 0.8,
-        mask: str = "kels",
+        mask: Mask = "kels",
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)
         self.split = fraction(split, "split s")
-        choice(mask, "mask", ("kels", "wels"))
+        choice(mask, "mask", get_args(Mask))
         self.layers = affine_layers(model)
         if not self.layers:
             raise ModelError("the model has no convolution or fully connected layer to split.")
@@ -113,10 +123,12 @@ class KnowledgeEvolution(Method):
             layer.weight.copy_(torch.where(kept, layer.weight, fresh[layer.weight]))
             forget(self.optimizer, layer.weight, ~kept, self.optimizer_state)
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"masks": dict(self._masks)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._masks, state["masks"])
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from collections.abc import Sequence
 
-from swr.methods.decay import Decay
+from torch import Tensor, nn
+
+from swr.methods.bases.decay import Decay
 
 
 class L2(Decay):
@@ -15,12 +17,25 @@ class L2(Decay):
     >>> method = L2(model, coefficient=1e-5)
     >>> handle = method.attach(optimizer)
 
-    coefficient: λ, at least 0.
+    When:
+        In the loss; attached, λ θ is added to the gradients before every step.
+
+    Touches:
+        All learnable parameters.
+
+    Keeps:
+        Nothing.
+
+    Differences:
+        The authors of SWR leave out the 1/2 in their code: λ here is 2 λ there.
+
+    Args:
+        coefficient: λ, at least 0.
     """
 
+    name = "l2"
     title = "L2"
 
-    def differences(self, indices: list[int] | None = None) -> list[Tensor]:
+    def differences(self, parameters: Sequence[nn.Parameter]) -> list[Tensor]:
         """Θ itself."""
-        parameters: list[Tensor] = list(self._parameters.values())
-        return parameters if indices is None else [parameters[i] for i in indices]
+        return list(parameters)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from swr.methods.base import restore, saved
-from swr.methods.decay import Decay
+from swr.methods.bases.decay import Decay
 
 
 class L2Init(Decay):
@@ -19,24 +20,42 @@ class L2Init(Decay):
     >>> method = L2Init(model, coefficient=1e-5)
     >>> handle = method.attach(optimizer)
 
-    coefficient: λ, at least 0.
+    When:
+        In the loss; attached, λ (θ - θ_0) is added to the gradients before every step.
+
+    Touches:
+        All learnable parameters.
+
+    Keeps:
+        θ_0.
+
+    Differences:
+        The authors of SWR leave out the 1/2 in their code: λ here is 2 λ there.
+
+    Args:
+        coefficient: λ, at least 0.
+
+    References:
+        S. Kumar, H. Marklund, B. Van Roy, 2023, "Maintaining Plasticity in Continual Learning via Regenerative Regularization",
+        arXiv 2308.11958.
     """
 
+    name = "l2-init"
     title = "L2 Init"
 
     def __init__(self, model: nn.Module, example_inputs: Any = None, *, coefficient: float, seed: int = 0) -> None:
         super().__init__(model, example_inputs, coefficient=coefficient, seed=seed)
         self._initial = saved(self._parameters)
+        self._starts = {p: self._initial[name] for name, p in self._parameters.items()}
 
-    def differences(self, indices: list[int] | None = None) -> list[Tensor]:
+    def differences(self, parameters: Sequence[nn.Parameter]) -> list[Tensor]:
         """θ - θ_0."""
-        parameters: list[Tensor] = list(self._parameters.values())
-        initial = list(self._initial.values())
-        chosen = range(len(parameters)) if indices is None else indices
-        return list(torch._foreach_sub([parameters[i] for i in chosen], [initial[i] for i in chosen]))
+        return list(torch._foreach_sub(list(parameters), [self._starts[p] for p in parameters])) if parameters else []
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"initial": dict(self._initial)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._initial, state["initial"])

@@ -1,4 +1,4 @@
-"""Layerwise re-initialisation: rescale the first blocks, draw the others anew, one block more each time.
+"""Layerwise re-initialisation: rescale the first blocks, re-initialise the others, one block more each time.
 
 Blocks and the order they run in are read from the order of registration: a block begins with a convolution or a fully
 connected layer and ends before the next. Networks that run in another order, or apply activations inside ``forward()``,
@@ -8,19 +8,21 @@ name their blocks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 
+from swr.checks import choice, whole
 from swr.errors import ModelError, OptionError
 from swr.methods.base import Batches, LossFunction, Method, learnable, restore
-from swr.methods.draws import fresh_values, inside
-from swr.methods.fresh import Initialiser, own_initialiser
-from swr.methods.layers import is_convolution
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import choice, whole
+from swr.methods.tools.fresh import Initialiser, fresh_values, inside, own_initialiser
+from swr.methods.tools.layers import is_convolution
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
 from swr.norms import frobenius_norms
+
+ZeroNorm = Literal["zero", "keep"]
+
 
 ZERO = 1e-6
 """a norm or a deviation below this counts as zero"""
@@ -29,9 +31,10 @@ ZERO = 1e-6
 class Block(NamedTuple):
     """Consecutive layers.
 
-    layers: its modules with parameters of their own.
-    end: the module whose output is the block's.
-    axis: of that output's channels.
+    Attributes:
+        layers: its modules with parameters of their own.
+        end: the module whose output is the block's.
+        axis: of that output's channels.
     """
 
     layers: list[nn.Module]
@@ -40,10 +43,10 @@ class Block(NamedTuple):
 
 
 class Layerwise(Method):
-    """Keep one block more at each new task: rescale it to its initial norms, normalise its output, draw all later ones anew.
+    """Keep one block more at each new task: rescale it to its initial norms, normalise its output, re-initialise the rest.
 
         p <- p ‖p_0‖ / ‖p‖        tensor by tensor, in blocks 1 … k;   p <- 0 where ‖p_0‖ = 0
-        x <- (x - m_k) / s_k      behind block k, per channel, of one batch and then fixed
+        x <- (x - m_k) / s_k      after block k, per channel, of one batch and then fixed
         p <- fresh                in blocks k+1 … K
 
     At the t-th new task k = ⌈t/N⌉ for N rounds a block; when all K blocks are kept only the rescaling is left. A tensor
@@ -52,24 +55,33 @@ class Layerwise(Method):
     >>> method = Layerwise(model)
     >>> method.new_task()
 
-    When: at a new task. m_k and s_k are those of the first batch in training mode after it.
-    Touches: all learnable parameters. What is in no block (a stem) is always rescaled and never drawn. Running statistics
-        stay. m_k and s_k become part of the network: forward hooks apply them, and ``close()`` takes them away. The source
-        trains each round with a new optimizer, the loop's to do.
-    Keeps: the initial norms, the number of tasks, the m_k and s_k.
-    Source: I. Alabdulmohsin, H. Maennel, D. Keysers, 2021, "The Impact of Reinitialization on Generalization in Convolutional
-        Neural Networks", as read by Zhou et al. in llf_ke/train_KE_cls_LW.py. One factor for each tensor is their reading;
-        the paper may mean one for each block.
+    When:
+        At a new task. m_k and s_k are those of the first batch in training mode after it.
 
-    blocks: names of modules, in the order they run, the classifier last; by default one for each convolution and fully
-        connected layer, with what is registered between it and the next.
-    rounds: N, new tasks for which k stays the same.
-    normalise: False leaves out m_k and s_k, which makes it a different method; the source has the same switch.
-    zero_norm: "zero" sets a tensor that began as zeros to zeros; "keep" leaves it, a bias for instance, as it was learnt.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of drawn tensors, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        All learnable parameters. What is in no block (a stem) is always rescaled and never drawn. Running statistics stay. m_k
+        and s_k become part of the network: forward hooks apply them, and ``close()`` takes them away. The source trains each
+        round with a new optimizer, the loop's to do.
+
+    Keeps:
+        The initial norms, the number of tasks, the m_k and s_k.
+
+    Args:
+        blocks: names of modules, in the order they run, the classifier last; by default one for each convolution and fully
+            connected layer, with what is registered between it and the next.
+        rounds: N, new tasks for which k stays the same.
+        normalise: False leaves out m_k and s_k, which makes it a different method; the source has the same switch.
+        zero_norm: "zero" sets a tensor that began as zeros to zeros; "keep" leaves it, a bias for instance, as it was learnt.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of drawn tensors, a policy of :mod:`swr.methods.tools.optimizer_state`.
+
+    References:
+        I. Alabdulmohsin, H. Maennel, D. Keysers, 2021, "The Impact of Reinitialization on Generalization in Convolutional
+        Neural Networks", as read by Zhou et al. in llf_ke/train_KE_cls_LW.py. One factor for each tensor is their reading; the
+        paper may mean one for each block.
     """
 
+    name = "layerwise"
     title = "Layerwise"
     symbols = {"rounds": "N"}  # noqa: RUF012
 
@@ -81,14 +93,14 @@ class Layerwise(Method):
         blocks: Sequence[str] | None = None,
         rounds: int = 1,
         normalise: bool = True,
-        zero_norm: str = "zero",
+        zero_norm: ZeroNorm = "zero",
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)
         self.rounds = whole(rounds, "rounds N")
-        choice(zero_norm, "zero_norm", ("zero", "keep"))
+        choice(zero_norm, "zero_norm", get_args(ZeroNorm))
         self.zero_norm = zero_norm
         self.initialise = initialise
         self.optimizer_state = check_policy(optimizer_state)
@@ -108,7 +120,7 @@ class Layerwise(Method):
 
     @torch.no_grad()
     def new_task(self, batches: Batches | None = None, loss_fn: LossFunction | None = None) -> None:
-        """Keep blocks 1 … k, draw the others anew."""
+        """Keep blocks 1 … k, re-initialise the others."""
         self._tasks += 1
         k = min(-(-self._tasks // self.rounds), len(self.blocks))
         kept = {name: p for name, p in self._parameters.items() if self._block_of.get(p, 0) <= k}
@@ -147,11 +159,13 @@ class Layerwise(Method):
 
         return hook
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         measured = {str(k): list(pair) for k, pair in self._statistics.items()}
         return {"norms": dict(self._norms), "tasks": self._tasks, "waiting": self._waiting, "statistics": measured}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._norms, state["norms"])
         self._tasks, self._waiting = int(state["tasks"]), int(state["waiting"])
         device = next(iter(self._parameters.values())).device

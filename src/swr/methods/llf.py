@@ -1,4 +1,4 @@
-"""LLF, later-layer forgetting: keep the early layers, draw the later ones anew (Zhou et al., 2022)."""
+"""LLF, later-layer forgetting: keep the early layers, re-initialise the later ones (Zhou et al., 2022)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from swr.checks import whole
 from swr.errors import ModelError, OptionError
-from swr.methods.affine import Affine, affine_layers
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.draws import fresh_values
-from swr.methods.fresh import Initialiser, own_initialiser
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import whole
+from swr.methods.tools.fresh import Initialiser, fresh_values, own_initialiser
+from swr.methods.tools.layers import Affine, affine_layers
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
 
 
 class LaterLayerForgetting(Method):
@@ -27,20 +26,29 @@ class LaterLayerForgetting(Method):
     >>> method = LaterLayerForgetting(model, first="3")  # the module of this name, and all after it
     >>> method.new_task()
 
-    When: at a new task, which is the next generation.
-    Touches: weights of the later convolutions and fully connected layers. Biases, gains, shifts and running statistics
-        stay, as in the source, which begins each generation with a new optimizer and schedule: the loop's to do.
-    Keeps: the random numbers only.
-    Source: H. Zhou, A. Vani, H. Larochelle, A. Courville, 2022, "Fortuitous Forgetting in Connectionist Networks", ICLR; the
-        authors' code, llf_ke/utils/net_utils.py. It draws He-uniform values whatever the layer had; here each draws its own.
+    When:
+        At a new task, which is the next generation.
 
-    first: L, the number of convolutions and fully connected layers that are kept, in registration order, or the name of
-        the first module that is forgotten. By default the last quarter of the layers, rounded up, is forgotten: of a
-        ResNet-18 the source's choice, ``layer4`` and ``fc``.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of the fresh weights, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        Weights of the later convolutions and fully connected layers. Biases, gains, shifts and running statistics stay, as in
+        the source, which begins each generation with a new optimizer and schedule: the loop's to do.
+
+    Keeps:
+        The random numbers only.
+
+    Args:
+        first: L, the number of convolutions and fully connected layers that are kept, in registration order, or the name of the
+            first module that is forgotten. By default the last quarter of the layers, rounded up, is forgotten: of a ResNet-18
+            the source's choice, ``layer4`` and ``fc``.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of the fresh weights, a policy of :mod:`swr.methods.tools.optimizer_state`.
+
+    References:
+        H. Zhou, A. Vani, H. Larochelle, A. Courville, 2022, "Fortuitous Forgetting in Connectionist Networks", ICLR; the
+        authors' code, llf_ke/utils/net_utils.py. It draws He-uniform values whatever the layer had; here each draws its own.
     """
 
+    name = "llf"
     title = "LLF"
     symbols = {"first": "L"}  # noqa: RUF012
 
@@ -51,7 +59,7 @@ class LaterLayerForgetting(Method):
         *,
         first: int | str | None = None,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)

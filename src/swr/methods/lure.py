@@ -9,14 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from swr.checks import fraction, whole
 from swr.errors import ModelError
-from swr.methods.affine import affine_layers
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.draws import fresh_values
-from swr.methods.fresh import Initialiser, own_initialiser
-from swr.methods.gradients import gradients, new_data
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import fraction, whole
+from swr.methods.tools.fresh import Initialiser, fresh_values, own_initialiser
+from swr.methods.tools.layers import affine_layers
+from swr.methods.tools.loss_gradients import gradients, new_data
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
 
 
 def least(saliencies: Sequence[Tensor], part: float) -> list[Tensor]:
@@ -38,28 +37,37 @@ class Lure(Method):
 
         q = |θ ⊙ Σ |∂L/∂θ||   over a few batches;   θ_i <- fresh   where q_i <= the r-quantile of all q
 
-    With θ = (1, -2, 0.5, 4), gradients (0.1, 0.2, -0.4, 0.01) and r = 0.25 only the last is drawn anew: it is the largest,
+    With θ = (1, -2, 0.5, 4), gradients (0.1, 0.2, -0.4, 0.01) and r = 0.25 only the last is re-initialised: it is the largest,
     but the loss does not depend on it.
 
     >>> method = Lure(model, part=0.2)
     >>> method.new_task([(x, torch.tensor([0, 1]))], nn.functional.cross_entropy)
 
-    When: at a new task; looks at its data.
-    Touches: weights of convolutions and fully connected layers, which alone are ranked. Biases, gains, shifts and running
-        statistics stay. Weights that no gradient reaches share q = 0, so that more than r may be drawn. The authors keep
-        the momentum of drawn entries; here the one policy of all resets applies.
-    Keeps: the random numbers only.
-    Source: V. Ramkumar, E. Arani, B. Zonooz, 2023, "Learn, Unlearn and Relearn: An Online Learning Paradigm for Deep Neural
+    When:
+        At a new task; looks at its data.
+
+    Touches:
+        Weights of convolutions and fully connected layers, which alone are ranked. Biases, gains, shifts and running statistics
+        stay. Weights that no gradient reaches share q = 0, so that more than r may be drawn. The authors keep the momentum of
+        drawn entries; here the one policy of all resets applies.
+
+    Keeps:
+        The random numbers only.
+
+    Args:
+        part: r in [0, 1], the part of all weights that is re-initialised; with 0 nothing is done.
+        mini_batches: how many of the new batches are looked at; the source takes every 32nd part of its data, two of 5,000
+            images in batches of 100.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of the fresh entries, a policy of :mod:`swr.methods.tools.optimizer_state`.
+
+    References:
+        V. Ramkumar, E. Arani, B. Zonooz, 2023, "Learn, Unlearn and Relearn: An Online Learning Paradigm for Deep Neural
         Networks", TMLR; the authors' code, LURE_main.py and pruning.py. There biases and gains take part in the ranking, and
         gains are drawn from U(-1, 1) because their names contain "weight".
-
-    part: r in [0, 1], the part of all weights that is drawn anew; with 0 nothing is done.
-    mini_batches: how many of the new batches are looked at; the source takes every 32nd part of its data, two of 5,000
-        images in batches of 100.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of the fresh entries, a policy of :mod:`swr.methods.optimizer_state`.
     """
 
+    name = "lure"
     title = "LURE"
     symbols = {"part": "r"}  # noqa: RUF012
 
@@ -71,7 +79,7 @@ class Lure(Method):
         part: float = 0.2,
         mini_batches: int = 2,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)

@@ -9,15 +9,16 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from swr.methods.affine import affine_layers, wide
+from swr.checks import positive
 from swr.methods.base import Method
-from swr.methods.options import positive
+from swr.methods.tools.layers import affine_layers, wide
 
 
 def row_norms(blocks: Tensor) -> Tensor:
     """‖w_i‖ of every output's incoming weights, dimensions kept, in at least single precision.
 
-    blocks: [groups, outputs, inputs, *kernel].
+    Args:
+        blocks: [groups, outputs, inputs, *kernel].
     """
     dims = tuple(range(2, blocks.ndim))
     norms: Tensor = torch.linalg.vector_norm(wide(blocks), dim=dims, keepdim=True)
@@ -35,15 +36,24 @@ class MaxNorm(Method):
     >>> layer.weight.data
     tensor([[1.5000, 2.0000]])
 
-    When: after every step of the optimizer.
-    Touches: weights of convolutions and fully connected layers; nothing else.
-    Keeps: nothing.
-    Source: N. Srivastava et al., 2014, "Dropout: A Simple Way to Prevent Neural Networks from Overfitting" (section 5.1).
+    When:
+        After every step of the optimizer.
 
-    bound: c, above 0; 3 or 4 are common; infinity allows anything.
-    head: False spares the last layer: the paper speaks of hidden units, implementations bound the output's too.
+    Touches:
+        Weights of convolutions and fully connected layers; nothing else.
+
+    Keeps:
+        Nothing.
+
+    Args:
+        bound: c, above 0; 3 or 4 are common; infinity allows anything.
+        head: False spares the last layer: the paper speaks of hidden units, implementations bound the output's too.
+
+    References:
+        N. Srivastava et al., 2014, "Dropout: A Simple Way to Prevent Neural Networks from Overfitting" (section 5.1).
     """
 
+    name = "max-norm"
     title = "max-norm"
     symbols: ClassVar[Mapping[str, str]] = {"bound": "c"}
 

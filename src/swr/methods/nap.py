@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from swr.checks import at_least_zero, choice
 from swr.errors import OptionError
-from swr.methods.affine import affine_layers, normalisations, wide
 from swr.methods.base import restore
-from swr.methods.options import at_least_zero, choice
-from swr.methods.periodic import Periodic
+from swr.methods.bases.periodic import Periodic
+from swr.methods.tools.layers import affine_layers, normalisations, wide
 from swr.norms import frobenius_norms
+
+Gains = Literal["decay", "project"]
 
 
 def joint_factor(gain: Tensor, shift: Tensor | None) -> Tensor:
@@ -45,19 +47,28 @@ class NaP(Periodic):
     >>> layer.weight.data
     tensor([[1.5000, 2.0000]])
 
-    When: after every n-th step of the optimizer.
-    Touches: weights of convolutions and fully connected layers; gains and shifts of normalisation layers only as ``gains``
-        says. Biases, running statistics and the optimizer's state stay.
-    Keeps: ρ_l, the number of steps.
-    Source: C. Lyle et al., 2024, "Normalization and Effective Learning Rates in Reinforcement Learning", arXiv 2407.01800.
+    When:
+        After every n-th step of the optimizer.
 
-    every: n; infinity for never.
-    head: False leaves the last layer free; projecting it fixes the scale of the outputs.
-    gains: "decay": (γ, β) move the part ``decay`` of their way to (1, 0) each time; "project": they are scaled together to the
-        norm √d, which fits networks whose activations are homogeneous.
-    decay: in [0, 1], independent of the learning rate; 0 leaves gains and shifts alone.
+    Touches:
+        Weights of convolutions and fully connected layers; gains and shifts of normalisation layers only as ``gains`` says.
+        Biases, running statistics and the optimizer's state stay.
+
+    Keeps:
+        ρ_l, the number of steps.
+
+    Args:
+        every: n; infinity for never.
+        head: False leaves the last layer free; projecting it fixes the scale of the outputs.
+        gains: "decay": (γ, β) move the part ``decay`` of their way to (1, 0) each time; "project": they are scaled together to
+            the norm √d, which fits networks whose activations are homogeneous.
+        decay: in [0, 1], independent of the learning rate; 0 leaves gains and shifts alone.
+
+    References:
+        C. Lyle et al., 2024, "Normalization and Effective Learning Rates in Reinforcement Learning", arXiv 2407.01800.
     """
 
+    name = "nap"
     title = "NaP"
 
     def __init__(
@@ -67,12 +78,12 @@ class NaP(Periodic):
         *,
         every: float = 1,
         head: bool = True,
-        gains: str = "decay",
+        gains: Gains = "decay",
         decay: float = 0.0,
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, every=every, seed=seed)
-        choice(gains, "gains", ("decay", "project"))
+        choice(gains, "gains", get_args(Gains))
         if at_least_zero(decay, "decay") > 1 or (decay and gains == "project"):
             raise OptionError(f'decay must be a number between 0 and 1, and 0 with gains="project", found {decay!r}.')
         self.gains, self.decay = gains, float(decay)
@@ -102,9 +113,11 @@ class NaP(Periodic):
             torch._foreach_mul_([*gains, *shifts], 1 - self.decay)
             torch._foreach_add_(gains, self.decay)
 
-    def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "radii": dict(self._radii)}
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
+        return {**super().state(), "radii": dict(self._radii)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._radii, state["radii"])
-        super()._load(state)
+        super().load_state(state)

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from swr.methods.affine import affine_layers, wide
-from swr.methods.options import positive
-from swr.methods.penalty import Penalty
+from swr.checks import positive
+from swr.methods.bases.penalty import Penalty
+from swr.methods.tools.layers import affine_layers, wide
 
 
 def parseval(matrices: Tensor, scale: float) -> Tensor:
@@ -21,8 +21,9 @@ def parseval(matrices: Tensor, scale: float) -> Tensor:
     >>> parseval(torch.tensor([[[1.0, 1.0], [0.0, 2.0]]]), 2.0)
     tensor(12.)
 
-    matrices: [stack, rows, columns].
-    scale: s.
+    Args:
+        matrices: [stack, rows, columns].
+        scale: s.
     """
     rows, columns = matrices.shape[1:]
     gram = matrices @ matrices.mT if rows <= columns else matrices.mT @ matrices
@@ -37,19 +38,28 @@ class Parseval(Penalty):
         loss + λ Σ_l ‖W_l W_lᵀ - s I‖²,   gradient 4λ (W Wᵀ - s I) W
 
     >>> method = Parseval(model, coefficient=1e-3)
-    >>> penalty = method.penalty()
+    >>> handle = method.attach(optimizer)
 
-    When: in the loss.
-    Touches: weights of hidden fully connected layers and convolutions (as matrices [outputs, inputs * kernel]).
-    Keeps: nothing.
-    Source: W. Chung, L. Cherif, D. Precup, D. Meger, 2024, "Parseval Regularization for Continual Reinforcement Learning".
+    When:
+        In the loss.
 
-    coefficient: λ, at least 0; 1e-3 or 1e-4 in the paper.
-    scale: s, the squared gain of the orthogonal initialisation: 2 for the gain √2 of ReLU networks, as in the paper. With
-        other initialisers it pulls the weights to another size, and another s is another method.
-    head: True includes the last layer, as some code does with s = 1.
+    Touches:
+        Weights of hidden fully connected layers and convolutions (as matrices [outputs, inputs * kernel]).
+
+    Keeps:
+        Nothing.
+
+    Args:
+        coefficient: λ, at least 0; 1e-3 or 1e-4 in the paper.
+        scale: s, the squared gain of the orthogonal initialisation: 2 for the gain √2 of ReLU networks, as in the paper. With
+            other initialisers it pulls the weights to another size, and another s is another method.
+        head: True includes the last layer, as some code does with s = 1.
+
+    References:
+        W. Chung, L. Cherif, D. Precup, D. Meger, 2024, "Parseval Regularization for Continual Reinforcement Learning".
     """
 
+    name = "parseval"
     title = "Parseval"
 
     def __init__(

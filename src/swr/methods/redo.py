@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from swr.errors import OptionError
-from swr.methods.fresh import Initialiser, own_initialiser
-from swr.methods.options import interval
-from swr.methods.unit_method import UnitMethod
+from swr.checks import finite, interval
+from swr.methods.bases.unit_method import UnitMethod, mean_magnitude
+from swr.methods.tools.fresh import Initialiser, own_initialiser
+from swr.methods.tools.optimizer_state import Policy
 
 
-def dormancy_scores(activation: Tensor) -> Tensor:
-    """s_i = a_i / (mean over the layer of a + 1e-9), a_i = mean |h_i| over examples and places; units along the last axis.
+def dormancy_scores(magnitude: Tensor) -> Tensor:
+    """s_i of the units of a layer, 1 on average.
 
-    >>> dormancy_scores(torch.tensor([[1.0, 0.0, 2.0], [3.0, 0.0, 2.0]]))
+    >>> dormancy_scores(torch.tensor([2.0, 0.0, 2.0]))
     tensor([1.5000, 0.0000, 1.5000])
+
+    Args:
+        magnitude: a_i, the mean |h_i|.
     """
-    return _scores(mean_magnitude(activation))
-
-
-def mean_magnitude(activation: Tensor, nonnegative: bool = False) -> Tensor:
-    """Mean |h_i| over examples and places, in at least single precision; units along the last axis.
-
-    nonnegative: h_i >= 0 is known, which saves the absolute values.
-    """
-    magnitude = activation if nonnegative else activation.abs()
-    dtype = torch.promote_types(activation.dtype, torch.float32)
-    return magnitude.mean(tuple(range(activation.ndim - 1)), dtype=dtype) if activation.ndim > 1 else magnitude.to(dtype)
+    return magnitude / (magnitude.mean() + 1e-9)
 
 
 class ReDo(UnitMethod):
@@ -43,21 +35,30 @@ class ReDo(UnitMethod):
     >>> method = ReDo(model, x, threshold=0.025, every=1000)
     >>> handle = method.attach(optimizer)
 
-    When: after every F-th step, from the activations of that step's batch. A step without a training pass puts it off.
-    Touches: dormant units of every layer whose incoming and outgoing weights are all known (``method.units.describe()``), the
-        output layer never. Entries of a batch normalisation behind the layer begin anew too, which the paper does not say.
-        Scores have mean 1, as the paper's formula and code give them. In a layer that is silent throughout all units go.
-    Keeps: the steps since the last time.
-    Source: G. Sokar, R. Agarwal, P. S. Castro, U. Evci, 2023, "The Dormant Neuron Phenomenon in Deep Reinforcement Learning",
-        ICML. Fresh weights come from the layer's own initialiser; the authors' code draws Xavier whatever the layer had. They
-        clear the moments of weights and not of biases; here the one policy of all resets applies to both.
+    When:
+        After every F-th step, from the activations of that step's batch. A step without a training pass puts it off.
 
-    threshold: τ; below 0 nothing is done. 0.025 and 0.1 in the paper.
-    every: F, steps from one time to the next; infinity for never.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of recycled units, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        Dormant units of every layer whose incoming and outgoing weights are all known (``method.units.describe()``), the output
+        layer never. Entries of a batch normalisation after the layer are reset too, which the paper does not say. Scores have
+        mean 1, as the paper's formula and code give them. In a layer that is silent throughout all units go.
+
+    Keeps:
+        The steps since the last time.
+
+    Args:
+        threshold: τ; below 0 nothing is done. 0.025 and 0.1 in the paper.
+        every: F, steps from one time to the next; infinity for never.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of recycled units, a policy of :mod:`swr.methods.tools.optimizer_state`.
+
+    References:
+        G. Sokar, R. Agarwal, P. S. Castro, U. Evci, 2023, "The Dormant Neuron Phenomenon in Deep Reinforcement Learning", ICML.
+        Fresh weights come from the layer's own initialiser; the authors' code draws Xavier whatever the layer had. They clear
+        the moments of weights and not of biases; here the one policy of all resets applies to both.
     """
 
+    name = "redo"
     title = "ReDo"
     symbols: ClassVar[Mapping[str, str]] = {"threshold": "τ", "every": "F"}
 
@@ -69,12 +70,10 @@ class ReDo(UnitMethod):
         threshold: float = 0.025,
         every: float = 1000,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
-        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not isfinite(threshold):
-            raise OptionError(f"threshold τ must be a number, found {threshold!r}.")
-        self.threshold = float(threshold)
+        self.threshold = finite(threshold, "threshold τ")
         self.every = interval(every, "every F")
         super().__init__(model, example_inputs, initialise=initialise, optimizer_state=optimizer_state, seed=seed)
         self._steps = 0
@@ -95,17 +94,15 @@ class ReDo(UnitMethod):
         self._steps += 1
         if self._steps < self.every or self.blind(not self._seen):
             return
-        dormant = {layer: (_scores(found) <= self.threshold).nonzero().flatten() for layer, found in self._seen.items()}
+        dormant = {layer: (dormancy_scores(found) <= self.threshold).nonzero().flatten() for layer, found in self._seen.items()}
         self.recycle((layer, index) for layer, index in sorted(dormant.items()) if len(index))
         self._steps, self._seen = 0, {}
 
-    def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "steps": self._steps}
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
+        return {**super().state(), "steps": self._steps}
 
-    def _load(self, state: dict[str, Any]) -> None:
-        super()._load(state)
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
+        super().load_state(state)
         self._steps, self._seen = int(state["steps"]), {}
-
-
-def _scores(magnitude: Tensor) -> Tensor:
-    return magnitude / (magnitude.mean() + 1e-9)

@@ -13,83 +13,11 @@ from typing import Any
 from torch import nn
 
 from swr.errors import OptionError, SWRError
+from swr.methods.all_methods import METHODS
 from swr.methods.base import Method
-from swr.methods.continual_backprop import ContinualBackprop
-from swr.methods.dash import Dash
-from swr.methods.dsd import DSD
-from swr.methods.effective_rank import EffectiveRank
-from swr.methods.fire import Fire
-from swr.methods.full_reset import FullReset
-from swr.methods.hare_tortoise import HareTortoise
-from swr.methods.head_reset import HeadReset
-from swr.methods.knowledge_evolution import KnowledgeEvolution
-from swr.methods.l2 import L2
-from swr.methods.l2_init import L2Init
-from swr.methods.layerwise import Layerwise
-from swr.methods.lipschitz import Lipschitz
-from swr.methods.llf import LaterLayerForgetting
-from swr.methods.lure import Lure
-from swr.methods.max_norm import MaxNorm
-from swr.methods.nap import NaP
-from swr.methods.parseval import Parseval
-from swr.methods.redo import ReDo
-from swr.methods.rescaled import SWR, SWRReinit
-from swr.methods.rifle import Rifle
-from swr.methods.scaling import NaiveScaling, ProportionalScaling
-from swr.methods.self_normalized_resets import SelfNormalizedResets
-from swr.methods.shrink_perturb import ShrinkPerturb
-from swr.methods.shrink_perturb_fresh import ShrinkPerturbFresh
-from swr.methods.spectral import Spectral
-from swr.methods.spectral_norm import SpectralNorm
-from swr.methods.spectral_normalisation import SpectralNormalisation
-from swr.methods.upgd import UPGD
-from swr.methods.vanilla import Vanilla
-from swr.methods.wasserstein import Wasserstein
-from swr.methods.weight_clipping import WeightClipping
-from swr.methods.weight_decay import WeightDecay
-from swr.methods.weight_normalisation import WeightNormalisation
-from swr.methods.weight_rescaling import WeightRescaling
 
-REGISTRY: dict[str, type[Method]] = {
-    "vanilla": Vanilla,
-    "l2": L2,
-    "l2-init": L2Init,
-    "shrink-perturb": ShrinkPerturb,
-    "head-reset": HeadReset,
-    "swr": SWR,
-    "swr-reinit": SWRReinit,
-    "full-reset": FullReset,
-    "redo": ReDo,
-    "continual-backprop": ContinualBackprop,
-    "self-normalized-resets": SelfNormalizedResets,
-    "naive-scaling": NaiveScaling,
-    "proportional-scaling": ProportionalScaling,
-    "weight-decay": WeightDecay,
-    "wasserstein": Wasserstein,
-    "spectral-norm": SpectralNorm,
-    "spectral": Spectral,
-    "effective-rank": EffectiveRank,
-    "parseval": Parseval,
-    "weight-rescaling": WeightRescaling,
-    "weight-clipping": WeightClipping,
-    "nap": NaP,
-    "lipschitz": Lipschitz,
-    "max-norm": MaxNorm,
-    "spectral-normalisation": SpectralNormalisation,
-    "weight-normalisation": WeightNormalisation,
-    "layerwise": Layerwise,
-    "dash": Dash,
-    "rifle": Rifle,
-    "llf": LaterLayerForgetting,
-    "knowledge-evolution": KnowledgeEvolution,
-    "lure": Lure,
-    "dsd": DSD,
-    "hare-tortoise": HareTortoise,
-    "shrink-perturb-fresh": ShrinkPerturbFresh,
-    "fire": Fire,
-    "upgd": UPGD,
-}
-"""a new method is one more entry"""
+REGISTRY: dict[str, type[Method]] = {method.name: method for method in METHODS}
+"""by name; one of your own can be added while the process lives"""
 
 
 class UnknownName(SWRError):
@@ -158,10 +86,11 @@ def build(name: str, model: nn.Module, example_inputs: Any = None, **hyper: Any)
     >>> method.title
     'L2'
 
-    name: one of :func:`names`.
-    model: the network, as it was initialised.
-    example_inputs: a batch of inputs, for methods that trace the model.
-    hyper: the method's hyper-parameters, and ``seed``.
+    Args:
+        name: one of :func:`names`.
+        model: the network, as it was initialised.
+        example_inputs: a batch of inputs, for methods that trace the model.
+        hyper: the method's hyper-parameters, and ``seed``.
     """
     check_options(name, hyper)
     return find(name)(model, example_inputs, **hyper)

@@ -1,4 +1,4 @@
-"""RIFLE: draw the last layer anew within a training (Li et al., 2020)."""
+"""RIFLE: re-initialise the last layer within a training (Li et al., 2020)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import Any
 
 from torch import nn
 
+from swr.checks import whole
 from swr.errors import ModelError, OptionError
 from swr.methods.base import Batches, LossFunction, Method
-from swr.methods.draws import inside
-from swr.methods.fresh import Initialiser, own_initialiser, redraw
-from swr.methods.layers import linears
-from swr.methods.optimizer_state import check_policy, forget
-from swr.methods.options import whole
+from swr.methods.tools.fresh import Initialiser, inside, own_initialiser, redraw
+from swr.methods.tools.layers import linears
+from swr.methods.tools.optimizer_state import Policy, check_policy, forget
 
 
 def boundaries(total: int, resets: int) -> tuple[int, ...]:
@@ -33,22 +32,31 @@ class Rifle(Method):
     >>> method = Rifle(model, resets=1, total_steps=40)  # after 20 steps
     >>> handle = method.attach(optimizer)
 
-    When: after the step that ends a period, when ``total_steps`` is given; a new task then begins a new training and its
-        count. Without it the length of a training is not known, and the layer is drawn anew at each new task. Never after
-        the last step: the authors' code does that when P divides the epochs, and returns a random head.
-    Touches: weight and bias of the last fully connected layer. The authors keep its momentum; here the one policy of all
-        resets applies. Their cyclic learning rate of the head is the loop's to set.
-    Keeps: the steps of this training.
-    Source: X. Li, H. Xiong, H. An, C.-Z. Xu, D. Dou, 2020, "RIFLE: Backpropagation in Depth for Deep Transfer Learning
-        through Re-Initializing the Fully-connected LayEr", ICML; the authors' code, train.py.
+    When:
+        After the step that ends a period, when ``total_steps`` is given; a new task then begins a new training and its count.
+        Without it the length of a training is not known, and the layer is re-initialised at each new task. Never after the last
+        step: the authors' code does that when P divides the epochs, and returns a random head.
 
-    resets: r; with 0 nothing is done.
-    total_steps: optimizer steps of one training; None: at new tasks.
-    layers: names of the modules to reset, in place of the last ``nn.Linear``.
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of the head, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        Weight and bias of the last fully connected layer. The authors keep its momentum; here the one policy of all resets
+        applies. Their cyclic learning rate of the head is the loop's to set.
+
+    Keeps:
+        The steps of this training.
+
+    Args:
+        resets: r; with 0 nothing is done.
+        total_steps: optimizer steps of one training; None: at new tasks.
+        layers: names of the modules to reset, in place of the last ``nn.Linear``.
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of the head, a policy of :mod:`swr.methods.tools.optimizer_state`.
+
+    References:
+        X. Li, H. Xiong, H. An, C.-Z. Xu, D. Dou, 2020, "RIFLE: Backpropagation in Depth for Deep Transfer Learning through
+        Re-Initializing the Fully-connected LayEr", ICML; the authors' code, train.py.
     """
 
+    name = "rifle"
     title = "RIFLE"
     symbols = {"resets": "r"}  # noqa: RUF012
 
@@ -61,7 +69,7 @@ class Rifle(Method):
         total_steps: int | None = None,
         layers: Sequence[str] | None = None,
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)
@@ -93,10 +101,12 @@ class Rifle(Method):
             for p in layer.parameters(recurse=False):
                 forget(self.optimizer, p, policy=self.optimizer_state)
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"steps": self._steps}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         self._steps = int(state["steps"])
 
 

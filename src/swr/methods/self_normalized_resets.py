@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import ceil
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from swr.checks import choice, fraction, whole
 from swr.methods.base import Batches, LossFunction, restore
-from swr.methods.fresh import Initialiser, own_initialiser
-from swr.methods.options import choice, fraction, whole
-from swr.methods.unit_method import UnitMethod
+from swr.methods.bases.unit_method import UnitMethod
+from swr.methods.tools.fresh import Initialiser, own_initialiser
+from swr.methods.tools.optimizer_state import Policy
+
+CountedIn = Literal["tasks", "steps"]
+
 
 BINS = 1024
 """a histogram is never finer than longest / BINS, whatever the batch size"""
@@ -31,17 +35,21 @@ def next_thresholds(
     >>> next_thresholds(silences, torch.tensor([15]), rejection=0.15, width=10, shortest=10, longest=100)
     tensor([30])
 
-    A unit without any silence on record keeps its T.
+    A unit without any silence on record has q = 1, as in the authors' code: it falls to the shortest threshold.
 
-    histogram: [units, bins], how many silences of bin x ``width`` examples ended; bin 0 (none) is left out.
-    threshold: T, in examples.
-    rejection: η.
+    Args:
+        histogram: [units, bins], how many silences of bin x ``width`` examples ended; bin 0 (none) is left out.
+        threshold: T, in examples.
+        rejection: η.
+        width: examples in a bin.
+        shortest: the smallest T.
+        longest: the largest T.
     """
     ended = histogram[:, 1:].double().cumsum(1)
     total = ended[:, -1:]
     quantile = width * (1 + (ended < (1 - rejection) * total).sum(1))
-    moved = torch.where(quantile < threshold, quantile, 2 * threshold).clamp(shortest, longest)
-    return torch.where(total[:, 0] > 0, moved, threshold)
+    quantile = torch.where(total[:, 0] > 0, quantile, 1)
+    return torch.where(quantile < threshold, quantile, 2 * threshold).clamp(shortest, longest)
 
 
 class SelfNormalizedResets(UnitMethod):
@@ -55,26 +63,38 @@ class SelfNormalizedResets(UnitMethod):
     >>> handle = method.attach(optimizer)
     >>> method.new_task()
 
-    When: ages and resets after every step, thresholds at every U-th new task; without task boundaries choose
+    When:
+        Ages and resets after every step, thresholds at every U-th new task; without task boundaries choose
         ``counted_in="steps"``. The device is asked for resets only when, by the ages of the last time, there can be one.
-    Touches: units of every layer whose incoming and outgoing weights are all known (``method.units.describe()``); entries of a
-        batch normalisation behind the layer begin anew too.
-    Keeps: age, threshold and histogram of silences of every unit, the tasks so far. A bin of the histogram is as wide as the
-        first batch, or longest / 1024 if that is more; a silence in between counts as the longer one.
-    Source: V. Farias, A. Jozefiak, 2025, "Self-Normalized Resets for Plasticity in Continual Learning", ICLR; the authors'
-        code, snr.py. There a unit that fires in every batch, whose record is empty, falls to the smallest threshold and is
-        reset by one silent batch; here it keeps its threshold. Thresholds are at least one batch (100 examples there). The
-        default of η is that of their notebook, as others report it.
 
-    rejection: η, the part of its own silences a unit may fall behind; with 0 the threshold is its longest silence. 0.00125 to
-        0.08.
-    every: U, tasks (or steps) from one estimate of the thresholds to the next.
-    longest: the first and the largest T, in examples.
-    counted_in: "tasks", or "steps".
-    initialise: draws one layer anew; by default its own ``reset_parameters()``.
-    optimizer_state: what the optimizer forgets of reset units, a policy of :mod:`swr.methods.optimizer_state`.
+    Touches:
+        Units of every layer whose incoming and outgoing weights are all known (``method.units.describe()``); entries of a batch
+        normalisation after the layer are reset too.
+
+    Keeps:
+        Age, threshold and histogram of silences of every unit, the tasks so far. A bin of the histogram is as wide as the first
+        batch, or longest / 1024 if that is more; a silence in between counts as the longer one.
+
+    Differences:
+        The authors' code, snr.py, is followed: a unit that fires in every batch, whose record is empty, falls to the smallest
+        threshold and is reset by one silent batch. The smallest threshold is one batch here, and 100 examples there. A silence
+        longer than the largest T counts as the longest here, and is dropped there. The default of η is that of their notebook,
+        as others report it.
+
+    Args:
+        rejection: η, the part of its own silences a unit may exceed; with 0 the threshold is its longest silence. 0.00125
+            to 0.08.
+        every: U, tasks (or steps) from one estimate of the thresholds to the next.
+        longest: the first and the largest T, in examples.
+        counted_in: "tasks", or "steps".
+        initialise: re-initialises one layer; by default its own ``reset_parameters()``.
+        optimizer_state: what the optimizer forgets of reset units, a policy of :mod:`swr.methods.tools.optimizer_state`.
+
+    References:
+        V. Farias, A. Jozefiak, 2025, "Self-Normalized Resets for Plasticity in Continual Learning", ICLR.
     """
 
+    name = "self-normalized-resets"
     title = "self-normalized resets"
     symbols: ClassVar[Mapping[str, str]] = {"rejection": "η", "every": "U", "longest": "T"}
 
@@ -86,15 +106,15 @@ class SelfNormalizedResets(UnitMethod):
         rejection: float = 0.08,
         every: int = 16,
         longest: int = 20_000,
-        counted_in: str = "tasks",
+        counted_in: CountedIn = "tasks",
         initialise: Initialiser = own_initialiser,
-        optimizer_state: str = "clear_moments",
+        optimizer_state: Policy = "clear_moments",
         seed: int = 0,
     ) -> None:
         self.rejection = fraction(rejection, "rejection η")
         self.every = whole(every, "every U")
         self.longest = whole(longest, "longest T")
-        choice(counted_in, "counted_in", ("tasks", "steps"))
+        choice(counted_in, "counted_in", get_args(CountedIn))
         self.counted_in = counted_in
         super().__init__(model, example_inputs, initialise=initialise, optimizer_state=optimizer_state, seed=seed)
         device = model.get_parameter(self.units.layers[0].weight).device
@@ -178,9 +198,10 @@ class SelfNormalizedResets(UnitMethod):
         self.histogram.zero_()
         self._slack = 0
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {
-            **super()._state(),
+            **super().state(),
             "age": self.age.clone(),
             "threshold": self.threshold.clone(),
             "histogram": self.histogram.clone(),
@@ -189,8 +210,9 @@ class SelfNormalizedResets(UnitMethod):
             "count": self._count,
         }
 
-    def _load(self, state: dict[str, Any]) -> None:
-        super()._load(state)
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
+        super().load_state(state)
         self.width, self._shortest, self._count = int(state["width"]), int(state["shortest"]), int(state["count"])
         self.histogram = self.histogram.new_zeros(state["histogram"].shape)
         kept = {"age": self.age, "threshold": self.threshold, "histogram": self.histogram}

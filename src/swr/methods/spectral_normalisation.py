@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from swr.checks import positive
 from swr.errors import OptionError
-from swr.methods.affine import Affine, affine_layers
 from swr.methods.base import Method
-from swr.methods.operators import input_sizes, operator_map
-from swr.methods.options import positive
-from swr.methods.power import Map, PowerIteration
+from swr.methods.tools.layers import Affine, affine_layers
+from swr.methods.tools.spectral_norms import Map, PowerIteration, input_sizes, operator_map
 
 
 class SpectralNormalisation(Method):
@@ -25,18 +24,27 @@ class SpectralNormalisation(Method):
     >>> method = SpectralNormalisation(model, x, bound=2.0)
     >>> handle = method.attach(optimizer)
 
-    When: after every step of the optimizer, with one power iteration from vectors that are kept.
-    Touches: the chosen layers' weights; nothing else.
-    Keeps: one vector per layer.
-    Source: F. Gogianu et al., 2021, "Spectral Normalisation for Deep Reinforcement Learning: an Optimisation Perspective".
-        There the forward pass divides by σ; as a projection the weights obey the same bound ("leave smaller"), and the
-        gradients are those of the plain network.
+    When:
+        After every step of the optimizer, with one power iteration from vectors that are kept.
 
-    example_inputs: a batch of inputs; the norm of a convolution depends on their size.
-    bound: k, above 0; infinity allows anything.
-    layers: names of the modules to bound; by default the last hidden layer, as in the paper.
+    Touches:
+        The chosen layers' weights; nothing else.
+
+    Keeps:
+        One vector per layer.
+
+    Args:
+        example_inputs: a batch of inputs; the norm of a convolution depends on their size.
+        bound: k, above 0; infinity allows anything.
+        layers: names of the modules to bound; by default the last hidden layer, as in the paper.
+
+    References:
+        F. Gogianu et al., 2021, "Spectral Normalisation for Deep Reinforcement Learning: an Optimisation Perspective". There
+        the forward pass divides by σ; as a projection the weights obey the same bound ("leave smaller"), and the gradients are
+        those of the plain network.
     """
 
+    name = "spectral-normalisation"
     title = "spectral normalisation"
     symbols: ClassVar[Mapping[str, str]] = {"bound": "k"}
 
@@ -66,10 +74,12 @@ class SpectralNormalisation(Method):
     def _maps(self) -> dict[str, Map]:
         return {layer.name: operator_map(layer, self._sizes) for layer in self._layers}
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"vectors": dict(self._power.vectors)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         self._power.load(state["vectors"])
 
 

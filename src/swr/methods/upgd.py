@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from swr.checks import at_least_zero, fraction
 from swr.errors import AttachError, OptionError
 from swr.methods.base import Method, learnable, restore
-from swr.methods.options import at_least_zero, fraction
+from swr.methods.tools.penalty_gradients import held_by
 
 
 def gates(utilities: list[Tensor], correction: float) -> list[Tensor]:
@@ -41,21 +42,30 @@ class UPGD(Method):
     >>> method = UPGD(model, decay=0.999, noise=1e-3)
     >>> handle = method.attach(optimizer)
 
-    When: around every step. An entry of no utility moves half a step.
-    Touches: all learnable parameters that have a gradient. Running statistics and the optimizer's state are its own.
-    Keeps: u, once more the size of the model, and t; within a step a copy of θ.
-    Source: M. Elsayed, A. R. Mahmood, 2024, "Addressing Loss of Plasticity and Catastrophic Forgetting in Continual
-        Learning", ICLR; the authors' code, core/optim/weight_upgd/first_order.py and core/run/rl/adaupgd.py: their
-        first-order, global form. As there, the maximum is that of u before the correction, so that in the first 1/(1 - β)
-        steps φ is near 0 or 1 for most entries, and if every u is negative the order is reversed. Their agents double the
-        learning rate, for 1 - φ(0) = 1/2: the optimizer's to set.
+    When:
+        Around every step. An entry of no utility moves half a step.
 
-    decay: β in [0, 1), of the utility's average.
-    noise: σ, at least 0.
-    weight_decay: λ, at least 0.
-    protecting: False gates the noise only, and leaves Δ whole; without noise and decay nothing is done then.
+    Touches:
+        All learnable parameters that have a gradient. Running statistics and the optimizer's state are its own.
+
+    Keeps:
+        u, once more the size of the model, and t; within a step a copy of θ.
+
+    Args:
+        decay: β in [0, 1), of the utility's average.
+        noise: σ, at least 0.
+        weight_decay: λ, at least 0.
+        protecting: False gates the noise only, and leaves Δ whole; without noise and decay nothing is done then.
+
+    References:
+        M. Elsayed, A. R. Mahmood, 2024, "Addressing Loss of Plasticity and Catastrophic Forgetting in Continual Learning",
+        ICLR; the authors' code, core/optim/weight_upgd/first_order.py and core/run/rl/adaupgd.py: their first-order, global
+        form. As there, the maximum is that of u before the correction, so that in the first 1/(1 - β) steps φ is near 0 or 1
+        for most entries, and if every u is negative the order is reversed. Their agents double the learning rate, for 1 - φ(0)
+        = 1/2: the optimizer's to set.
     """
 
+    name = "upgd"
     title = "UPGD"
     symbols = {"decay": "β", "noise": "σ", "weight_decay": "λ"}  # noqa: RUF012
 
@@ -87,7 +97,8 @@ class UPGD(Method):
     def before_step(self, optimizer: Optimizer | None = None) -> None:
         """Update the utilities and remember θ.
 
-        optimizer: the one whose step follows; by default the one it is attached to.
+        Args:
+            optimizer: the one whose step follows; by default the one it is attached to.
         """
         optimizer = self.optimizer if optimizer is None else optimizer
         if optimizer is None:
@@ -95,7 +106,8 @@ class UPGD(Method):
                 "UPGD scales its noise by the learning rate: attach the optimizer, or call before_step(optimizer)."
             )
         rates = {id(p): float(group["lr"]) for group in optimizer.param_groups for p in group["params"]}
-        named = [(name, p) for name, p in self._parameters.items() if p.grad is not None and id(p) in rates]
+        held = set(held_by(optimizer, list(self._parameters.values())))
+        named = [(name, p) for name, p in self._parameters.items() if p.grad is not None and p in held]
         self._moving = []
         if not named:
             return
@@ -148,9 +160,11 @@ class UPGD(Method):
         parts = flat.split([p.numel() for p in parameters])
         return [part.view(p.shape).to(p, non_blocking=True) for part, p in zip(parts, parameters, strict=True)]
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"utility": dict(self._utility), "time": self._time}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._utility, state["utility"])
         self._time = int(state["time"])

@@ -6,4 +6,5 @@ from swr.methods.base import Method
 class Vanilla(Method):
     """Do nothing."""
 
+    name = "vanilla"
     title = "vanilla"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from swr.methods.affine import wide
+from swr.checks import choice
 from swr.methods.base import learnable, restore
-from swr.methods.options import choice
-from swr.methods.penalty import Penalty
+from swr.methods.bases.penalty import Penalty
+from swr.methods.tools.layers import wide
+
+Reduction = Literal["sum", "mean"]
 
 
 def matched(tensor: Tensor, ordered: Tensor) -> Tensor:
@@ -19,7 +21,8 @@ def matched(tensor: Tensor, ordered: Tensor) -> Tensor:
     >>> matched(torch.tensor([3.0, 1.0, 2.0]), torch.tensor([0.0, 1.0, 5.0]))
     tensor([5., 0., 1.])
 
-    ordered: as many values, from the smallest to the largest.
+    Args:
+        ordered: as many values, from the smallest to the largest.
     """
     order = _order(tensor.detach().reshape(-1))
     return torch.empty_like(ordered).scatter_(0, order, ordered).view(tensor.shape)
@@ -34,20 +37,32 @@ class Wasserstein(Penalty):
     nothing, so it never exceeds ‖θ - θ_0‖² of L2 Init.
 
     >>> method = Wasserstein(model, coefficient=1e-3)
-    >>> penalty = method.penalty()
+    >>> handle = method.attach(optimizer)
 
-    When: in the loss. The order is taken as constant: the gradient of an entry is 2λ (W_j - the value it is matched with).
-    Touches: all learnable parameters, tensor by tensor, biases and gains included, as L2 Init does here; the paper leaves
-        it open. One sort per tensor and step.
-    Keeps: the sorted initial parameters, the size of the model once more.
-    Source: A. Lewandowski, H. Tanaka, D. Schuurmans, M. Machado, 2023, "Curvature Explains Loss of Plasticity",
-        arXiv 2312.00246.
+    When:
+        In the loss. The order is taken as constant: the gradient of an entry is 2λ (W_j - the value it is matched with).
 
-    coefficient: λ, at least 0.
-    reduction: "sum", as above; "mean" divides each tensor's term by its size, as some published code does: λ of one is not
-        λ of the other.
+    Touches:
+        All learnable parameters, tensor by tensor, biases and gains included, as L2 Init does here; the paper leaves it open.
+        One sort per tensor and step.
+
+    Keeps:
+        The sorted initial parameters, the size of the model once more.
+
+    Differences:
+        Each tensor's term is a sum over its entries here. Published code (parseval_reg) takes the mean, so that λ here is that
+        λ divided by the number of entries, another one for every tensor: ``reduction="mean"`` is that form.
+
+    Args:
+        coefficient: λ, at least 0.
+        reduction: "sum", as above; "mean" divides each tensor's term by its size, as some published code does: λ of one is not
+            λ of the other.
+
+    References:
+        A. Lewandowski, H. Tanaka, D. Schuurmans, M. Machado, 2023, "Curvature Explains Loss of Plasticity", arXiv 2312.00246.
     """
 
+    name = "wasserstein"
     title = "Wasserstein"
 
     def __init__(
@@ -56,11 +71,11 @@ class Wasserstein(Penalty):
         example_inputs: Any = None,
         *,
         coefficient: float = 1e-3,
-        reduction: str = "sum",
+        reduction: Reduction = "sum",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, coefficient=coefficient, seed=seed)
-        choice(reduction, "reduction", ("sum", "mean"))
+        choice(reduction, "reduction", get_args(Reduction))
         self.reduction = reduction
         self._parameters = learnable(model)
         self._ordered = {name: wide(p.detach()).reshape(-1).sort().values for name, p in self._parameters.items()}
@@ -74,10 +89,12 @@ class Wasserstein(Penalty):
         squares = [difference.square() for difference in torch._foreach_sub(parameters, targets)]
         return torch.stack([s.sum() if self.reduction == "sum" else s.mean() for s in squares]).sum()
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
         return {"ordered": dict(self._ordered)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._ordered, state["ordered"])
 
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from swr.methods.affine import affine_layers
+from swr.checks import positive
 from swr.methods.base import Method
-from swr.methods.options import positive
+from swr.methods.tools.layers import affine_layers
 
 
 class WeightClipping(Method):
@@ -25,17 +25,26 @@ class WeightClipping(Method):
     >>> layer.bias.data
     tensor([ 0.5000, -0.5000,  0.2000])
 
-    When: after every step of the optimizer, whose moments keep pushing at the wall.
-    Touches: weights and biases of convolutions and fully connected layers. Gains and shifts of normalisation layers stay:
-        the authors' code takes them for biases of the layer before, and would clip gains of 1.
-    Keeps: nothing; s_l is a constant of the layer, whatever initialiser was used.
-    Source: M. Elsayed, Q. Lan, C. Lyle, A. R. Mahmood, 2024, "Weight Clipping for Deep Continual and Reinforcement
-        Learning", arXiv 2407.01704.
+    When:
+        After every step of the optimizer, whose moments keep pushing at the wall.
 
-    bound: κ, above 0; 1 to 5 in the paper; infinity clips nothing.
-    head: False spares the last layer.
+    Touches:
+        Weights and biases of convolutions and fully connected layers. Gains and shifts of normalisation layers stay: the
+        authors' code takes them for biases of the layer before, and would clip gains of 1.
+
+    Keeps:
+        Nothing; s_l is a constant of the layer, whatever initialiser was used.
+
+    Args:
+        bound: κ, above 0; 1 to 5 in the paper; infinity clips nothing.
+        head: False spares the last layer.
+
+    References:
+        M. Elsayed, Q. Lan, C. Lyle, A. R. Mahmood, 2024, "Weight Clipping for Deep Continual and Reinforcement Learning", arXiv
+        2407.01704.
     """
 
+    name = "weight-clipping"
     title = "weight clipping"
     symbols: ClassVar[Mapping[str, str]] = {"bound": "κ"}
 

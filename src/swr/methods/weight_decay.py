@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
+from swr.checks import at_least_zero, choice
 from swr.errors import AttachError
-from swr.hooks import Handle, group_of, unwrapped
-from swr.methods.affine import affine_layers
 from swr.methods.base import Method, learnable
-from swr.methods.options import at_least_zero, choice
+from swr.methods.tools.layers import affine_layers
+from swr.methods.tools.penalty_gradients import held_by
+
+Decayed = Literal["weights", "all"]
 
 
 class WeightDecay(Method):
@@ -25,16 +27,25 @@ class WeightDecay(Method):
     >>> method = WeightDecay(model, coefficient=1e-2)
     >>> handle = method.attach(optimizer)
 
-    When: just before every step of the optimizer, which it has to be attached to for η.
-    Touches: weights of convolutions and fully connected layers, or all learnable parameters.
-    Keeps: nothing.
-    Source: I. Loshchilov, F. Hutter, 2019, "Decoupled Weight Decay Regularization", arXiv 1711.05101.
+    When:
+        Just before every step of the optimizer, which it has to be attached to for η.
 
-    coefficient: λ, at least 0.
-    parameters: "weights" spares biases, normalisation layers and embeddings, as is the convention; "all" spares nothing, as
-        torch.optim.AdamW does with one group.
+    Touches:
+        Weights of convolutions and fully connected layers, or all learnable parameters.
+
+    Keeps:
+        Nothing.
+
+    Args:
+        coefficient: λ, at least 0.
+        parameters: "weights" spares biases, normalisation layers and embeddings, as is the convention; "all" spares nothing, as
+            torch.optim.AdamW does with one group.
+
+    References:
+        I. Loshchilov, F. Hutter, 2019, "Decoupled Weight Decay Regularization", arXiv 1711.05101.
     """
 
+    name = "weight-decay"
     title = "weight decay"
     symbols = {"coefficient": "λ"}  # noqa: RUF012
 
@@ -44,24 +55,14 @@ class WeightDecay(Method):
         example_inputs: Any = None,
         *,
         coefficient: float = 1e-2,
-        parameters: str = "weights",
+        parameters: Decayed = "weights",
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, seed=seed)
-        choice(parameters, "parameters", ("weights", "all"))
+        choice(parameters, "parameters", get_args(Decayed))
         self.coefficient = at_least_zero(coefficient, "coefficient λ")
         chosen = learnable(model).values() if parameters == "all" else [layer.weight for layer in affine_layers(model)]
-        self._tensors: list[Tensor] = list(chosen)
-        self._groups: dict[int, list[Tensor]] = {}
-
-    def attach(self, optimizer: Optimizer) -> Handle:
-        """Decay the parameters that this optimizer holds, before each of its steps."""
-        handle = super().attach(optimizer)
-        self._groups = {}
-        for group, tensor in zip(group_of(unwrapped(optimizer), self._tensors), self._tensors, strict=True):
-            if group is not None:
-                self._groups.setdefault(group, []).append(tensor)
-        return handle
+        self._decayed = list(chosen)
 
     @torch.no_grad()
     def before_step(self, optimizer: Optimizer | None = None) -> None:
@@ -72,8 +73,11 @@ class WeightDecay(Method):
         if not self.coefficient:
             return
         skipped = getattr(optimizer, "found_inf", None)  # a fused optimizer under GradScaler is called all the same
-        for group, tensors in self._groups.items():
-            factor = 1 - optimizer.param_groups[group]["lr"] * self.coefficient
-            if skipped is not None:
+        held = set(held_by(optimizer, self._decayed))
+        for group in optimizer.param_groups:
+            tensors = [p for p in group["params"] if p in held]
+            factor = 1 - group["lr"] * self.coefficient
+            if skipped is not None and tensors:
                 factor = torch.where(skipped.to(tensors[0].device) > 0, 1.0, factor)
-            torch._foreach_mul_(tensors, factor)
+            if tensors:
+                torch._foreach_mul_(tensors, factor)

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from swr.methods.affine import affine_layers
+from swr.methods.bases.periodic import Periodic
 from swr.methods.max_norm import row_norms
-from swr.methods.periodic import Periodic
+from swr.methods.tools.layers import affine_layers
 
 
 class WeightNormalisation(Periodic):
@@ -25,16 +25,25 @@ class WeightNormalisation(Periodic):
     tensor([[0.6000, 0.8000],
             [0.0000, 1.0000]])
 
-    When: after every T-th step of the optimizer.
-    Touches: weights of convolutions and fully connected layers; nothing else. The scale per unit that the paper learns
-        behind each layer is part of the network: a normalisation layer's gain, or one of your own.
-    Keeps: the number of steps.
-    Source: L. Huang et al., 2017, "Projection Based Weight Normalization for Deep Neural Networks", arXiv 1710.02338.
+    When:
+        After every T-th step of the optimizer.
 
-    every: T; 10 to 100 in the paper; infinity for never.
-    head: True projects the last layer too, as the authors' fully connected networks do; their convolutional ones do not.
+    Touches:
+        Weights of convolutions and fully connected layers; nothing else. The scale per unit that the paper learns after each
+        layer is part of the network: a normalisation layer's gain, or one of your own.
+
+    Keeps:
+        The number of steps.
+
+    Args:
+        every: T; 10 to 100 in the paper; infinity for never.
+        head: True projects the last layer too, as the authors' fully connected networks do; their convolutional ones do not.
+
+    References:
+        L. Huang et al., 2017, "Projection Based Weight Normalization for Deep Neural Networks", arXiv 1710.02338.
     """
 
+    name = "weight-normalisation"
     title = "weight normalisation"
     symbols: ClassVar[Mapping[str, str]] = {"every": "T"}
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from swr.methods.affine import affine_layers, wide
+from swr.checks import choice, positive
 from swr.methods.base import restore
-from swr.methods.options import choice, positive
-from swr.methods.periodic import Periodic
+from swr.methods.bases.periodic import Periodic
+from swr.methods.tools.layers import affine_layers, wide
+
+Per = Literal["layer", "channel"]
 
 
 def rescale_deviations(
@@ -25,10 +27,11 @@ def rescale_deviations(
     tensor([[2.6584, 3.5528],
             [4.4472, 5.3416]])
 
-    weights: W, which take no gradient now.
-    targets: s_0, with the dimensions kept; where s_0 or s is 0, nothing is done.
-    dims: of every weight.
-    centred: False multiplies all of W, its mean too.
+    Args:
+        weights: W, which take no gradient now.
+        targets: s_0, with the dimensions kept; where s_0 or s is 0, nothing is done.
+        dims: of every weight.
+        centred: False multiplies all of W, its mean too.
     """
     found = [torch.var_mean(wide(w), dim=tuple(d), correction=0, keepdim=True) for w, d in zip(weights, dims, strict=True)]
     factors = [
@@ -48,19 +51,28 @@ class WeightRescaling(Periodic):
     >>> method = WeightRescaling(model, every=10)
     >>> handle = method.attach(optimizer)
 
-    When: after every n-th step of the optimizer.
-    Touches: weights of convolutions and fully connected layers, the head included. Biases, normalisation layers and
-        the optimizer's state stay, so the function is kept only where a normalisation layer follows.
-    Keeps: s_0, the number of steps.
-    Source: L. Niehaus, U. Krumnack, G. Heidemann, 2024, "Weight Rescaling: Applying Initialization Strategies During
-        Training". The paper was not at hand: whether s belongs to a layer or an output channel, and n, are open.
+    When:
+        After every n-th step of the optimizer.
 
-    every: n, 1, 10 or 100 in published code; infinity for never.
-    multiplier: c, above 0.
-    per: "layer", one deviation per weight tensor; or "channel", one per output unit.
-    centred: False for W <- c (s_0 / s) W, which scales the mean too.
+    Touches:
+        Weights of convolutions and fully connected layers, the head included. Biases, normalisation layers and the optimizer's
+        state stay, so the function is kept only where a normalisation layer follows.
+
+    Keeps:
+        s_0, the number of steps.
+
+    Args:
+        every: n, 1, 10 or 100 in published code; infinity for never.
+        multiplier: c, above 0.
+        per: "layer", one deviation per weight tensor; or "channel", one per output unit.
+        centred: False for W <- c (s_0 / s) W, which scales the mean too.
+
+    References:
+        L. Niehaus, U. Krumnack, G. Heidemann, 2024, "Weight Rescaling: Applying Initialization Strategies During Training". The
+        paper was not at hand: whether s belongs to a layer or an output channel, and n, are open.
     """
 
+    name = "weight-rescaling"
     title = "weight rescaling"
     symbols: ClassVar[Mapping[str, str]] = {"every": "n", "multiplier": "c"}
 
@@ -71,13 +83,13 @@ class WeightRescaling(Periodic):
         *,
         every: float = 1,
         multiplier: float = 1.0,
-        per: str = "layer",
+        per: Per = "layer",
         centred: bool = True,
         seed: int = 0,
     ) -> None:
         super().__init__(model, example_inputs, every=every, seed=seed)
         self.multiplier = positive(multiplier, "multiplier c")
-        choice(per, "per", ("layer", "channel"))
+        choice(per, "per", get_args(Per))
         self.per, self.centred = per, centred
         self._layers = affine_layers(model)
         first = 0 if per == "layer" else 2
@@ -95,9 +107,11 @@ class WeightRescaling(Periodic):
         targets = torch._foreach_mul(list(self._deviations.values()), self.multiplier)
         rescale_deviations([layer.blocks() for layer in self._layers], targets, self._dims, centred=self.centred)
 
-    def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "deviations": dict(self._deviations)}
+    def state(self) -> dict[str, Any]:
+        """What has to be saved."""
+        return {**super().state(), "deviations": dict(self._deviations)}
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The reverse of :meth:`state`."""
         restore(self._deviations, state["deviations"])
-        super()._load(state)
+        super().load_state(state)

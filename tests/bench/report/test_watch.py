@@ -119,17 +119,40 @@ def test_only_this_machine_can_reach_it(server):
     assert server.server_address[0] == "127.0.0.1"
 
 
-def test_ctrl_c_ends_it_cleanly(tmp_path):
-    add(tmp_path / "swr.sqlite")
-    code = "from pathlib import Path; from swr.bench.report.watch import serve; serve(Path('swr.sqlite'), Path('report.html'))"
-    process = subprocess.Popen(
-        [sys.executable, "-u", "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+CODE = "from pathlib import Path; from swr.bench.report.watch import serve; serve(Path('swr.sqlite'), Path('report.html'))"
+
+
+def started(folder):
+    add(folder / "swr.sqlite")
+    return subprocess.Popen(
+        [sys.executable, "-u", "-c", CODE], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_ends_it_cleanly(tmp_path):
+    process = started(tmp_path)
     try:
-        assert "http://127.0.0.1:" in process.stdout.readline()
+        line = process.stdout.readline()
+        assert "http://127.0.0.1:" in line
+        assert "(Ctrl-C ends it)" in line
         assert (tmp_path / "report.html").exists()
         os.kill(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     finally:
         process.kill()
     assert (process.returncode, errors) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.usefixtures("in_the_background")
+def test_in_the_background_ctrl_c_is_for_others_and_it_says_what_ends_it(tmp_path):
+    process = started(tmp_path)
+    try:
+        assert f"(kill {process.pid} ends it)" in process.stdout.readline()
+        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, signal.SIGTERM)
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == -signal.SIGTERM

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +23,7 @@ REST = 5
 
 
 def serve(store: Path, page: Path, port: int = 0, *, say: Callable[[str], None] = print) -> None:
-    """Keep the page current until Ctrl-C.
+    """Keep the page current until Ctrl-C; in the background, where the parent has SIGINT ignored, until SIGTERM.
 
     store: may come into being later, or be locked for a moment; the page says so meanwhile.
     page: the file; it is written too, and is the plain report without the reloading.
@@ -35,7 +37,8 @@ def serve(store: Path, page: Path, port: int = 0, *, say: Callable[[str], None] 
         Thread(target=server.serve_forever, daemon=True).start()
         try:
             with suppress(KeyboardInterrupt):
-                say(f"{page} is kept current at http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")
+                ends = "Ctrl-C" if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN else f"kill {os.getpid()}"
+                say(f"{page} is kept current at http://{HOST}:{server.server_port}/ ({ends} ends it)")
                 while True:
                     time.sleep(max(EVERY, REST * watcher.cost))
                     watcher.look()

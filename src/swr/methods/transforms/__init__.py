@@ -1,0 +1,1 @@
+"""Changes of the network itself, made once, before a method is built."""
