@@ -14,8 +14,8 @@ import torch
 from torch import nn
 
 import swr
-from swr.bench.config import RunConfig
 from swr.bench.data import load
+from swr.bench.experiments import RunConfig
 from swr.methods import REGISTRY
 
 ROOT = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from swr.algebra.units import UnitLayer, find_units
-from swr.bench import models
+from swr.bench.experiments import models
 from zoo import ZOO, Network
 from zoo.probe import floating_outputs
 from zoo.sequences import Encoder

@@ -7,12 +7,11 @@ from threading import Thread
 import pytest
 from stores import SCRIPT, hostile_method, make
 
-from swr.bench.config import RunConfig
-from swr.bench.provenance import Provenance
+from swr.bench.experiments import RunConfig
 from swr.bench.report import page as pages
 from swr.bench.report import watch
 from swr.bench.report.results import load
-from swr.bench.store import Store
+from swr.bench.store import Provenance, Store
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [

@@ -56,16 +56,16 @@ def latex(table: Table) -> str:
         if re.fullmatch(r"[-+.\d]+( \\pm [.\d]+)?", text):
             text = f"$\\mathbf{{{text}}}$" if entry.best else f"${text}$"
         else:
-            text = f"\\textbf{{{_tex(entry.text)}}}" if entry.best else _tex(entry.text)
-        return text + (f" ({_tex(entry.remark)})" if entry.remark else "")
+            text = f"\\textbf{{{tex(entry.text)}}}" if entry.best else tex(entry.text)
+        return text + (f" ({tex(entry.remark)})" if entry.remark else "")
 
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{_tex(caption(table))}}}",
+        rf"\caption{{{tex(caption(table))}}}",
         rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
         r"\toprule",
-        " & ".join(map(_tex, head)) + r" \\",
+        " & ".join(map(tex, head)) + r" \\",
         r"\midrule",
         *(" & ".join(map(cell, row)) + r" \\" for row in rows),
         r"\bottomrule",
@@ -142,7 +142,7 @@ def escaped(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|#&~$])", r"\\\1", " ".join(text.split()))
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
     """Text escaped for LaTeX, on one line; λ_f as mathematics."""
     return re.sub(r"([α-ω])(?:_(\w))?|.", _symbol, " ".join(text.split()))
 

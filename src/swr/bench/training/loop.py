@@ -134,7 +134,8 @@ class Training:
         self._show(index)
         at_start = None
         if first and index > 0:
-            self.method.new_task(_StageBatches(self, index), self.loss)
+            loss_fn = self._loss if self.task.train.hidden is None else self.loss
+            self.method.new_task(_StageBatches(self, index), loss_fn)
             at_start = self.accuracy(self.test) if self.task.tested is None else None
         drops = sum(1 for drop in self.config.lr_drops if drop <= number)
         for group in self.optimizer.param_groups:
