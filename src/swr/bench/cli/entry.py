@@ -48,7 +48,7 @@ def _perform(arguments: list[str]) -> int:
     from swr.bench.cli import options
 
     command: options.Command = tyro.cli(
-        options.Named if arguments[0].startswith("-") else options.explained(),
+        options.named() if arguments[0].startswith("-") else options.explained(),
         prog="swr",
         description=options.ABOUT,
         args=arguments,

@@ -4,6 +4,8 @@ Only tyro is imported here, so that `swr --help` answers at once.
 """
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -301,38 +303,33 @@ class Explain:
 
 
 Command = Quickstart | Run | Sweep | Status | Report | Export | Import | Data | Methods | Explain
-Named = (
-    Annotated[Quickstart, subcommand("quickstart")]
-    | Annotated[Run, subcommand("run")]
-    | Annotated[Sweep, subcommand("sweep")]
-    | Annotated[Status, subcommand("status")]
-    | Annotated[Report, subcommand("report")]
-    | Annotated[Export, subcommand("export")]
-    | Annotated[Import, subcommand("import")]
-    | Annotated[Data, subcommand("data")]
-    | Annotated[Methods, subcommand("methods")]
-    | Annotated[Explain, subcommand("explain")]
-)
-"""The commands with a line each, for `swr --help`."""
+COMMANDS: dict[str, tuple[type[Command], str]] = {
+    "quickstart": (Quickstart, QUICKSTART),
+    "run": (Run, RUN),
+    "sweep": (Sweep, SWEEP),
+    "status": (Status, STATUS),
+    "report": (Report, REPORT),
+    "export": (Export, EXPORT),
+    "import": (Import, IMPORT),
+    "data": (Data, DATA),
+    "methods": (Methods, METHODS),
+    "explain": (Explain, EXPLAIN),
+}
+"""by name, each with its whole description"""
+
+
+def named() -> Any:
+    """What tyro parses for `swr --help`: the commands with a line each."""
+    return reduce(or_, (Annotated[kind, subcommand(name)] for name, (kind, _) in COMMANDS.items()))
 
 
 def explained() -> Any:
-    """The same with their whole descriptions, for `swr COMMAND --help`."""
+    """What tyro parses for `swr COMMAND …`: the commands with their whole descriptions."""
     from swr.bench.experiments import COLUMNS, experiments  # here, since they need torch
 
-    run = RUN.format(
-        experiments="\n".join(f"  {name:<18}  {one.about}" for name, one in experiments().items()),
-        columns="\n".join(f"  {name:<18}  {one.title}" for name, one in COLUMNS.items()),
-    )
-    return (
-        Annotated[Quickstart, subcommand("quickstart", description=QUICKSTART)]
-        | Annotated[Run, subcommand("run", description=run)]
-        | Annotated[Sweep, subcommand("sweep", description=SWEEP)]
-        | Annotated[Status, subcommand("status", description=STATUS)]
-        | Annotated[Report, subcommand("report", description=REPORT)]
-        | Annotated[Export, subcommand("export", description=EXPORT)]
-        | Annotated[Import, subcommand("import", description=IMPORT)]
-        | Annotated[Data, subcommand("data", description=DATA)]
-        | Annotated[Methods, subcommand("methods", description=METHODS)]
-        | Annotated[Explain, subcommand("explain", description=EXPLAIN)]
-    )
+    lists = {
+        "experiments": "\n".join(f"  {name:<18}  {one.about}" for name, one in experiments().items()),
+        "columns": "\n".join(f"  {name:<18}  {one.title}" for name, one in COLUMNS.items()),
+    }
+    described = ((kind, name, text.format(**lists) if kind is Run else text) for name, (kind, text) in COMMANDS.items())
+    return reduce(or_, (Annotated[kind, subcommand(name, description=text)] for kind, name, text in described))

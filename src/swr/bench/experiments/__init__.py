@@ -5,7 +5,7 @@ from swr.bench.experiments.columns import COLUMNS, column_title, find_column, pu
 from swr.bench.experiments.config import RunConfig
 from swr.bench.experiments.expansion import expand, sweep
 from swr.bench.experiments.experiment import Experiment
-from swr.bench.experiments.metrics import ACCURACY, ERROR, FIRST, LAST, TEST, Metric
+from swr.bench.experiments.metrics import ACCURACY, AT_START, ERROR, FIRST, LAST, TEST, Metric
 from swr.bench.experiments.paper import COLD, experiments, find_experiment, title
 from swr.bench.experiments.scenario import Scenario
 from swr.bench.experiments.scenarios import find_scenario
@@ -14,6 +14,7 @@ from swr.bench.experiments.task import Task, View
 
 __all__ = [
     "ACCURACY",
+    "AT_START",
     "COLD",
     "COLUMNS",
     "ERROR",

@@ -58,3 +58,12 @@ def tuned(
     rescale = {"coefficient": swr} if isinstance(swr, float) else {"features": swr[0], "classifier": swr[1]}
     row = {"l2": {"coefficient": l2}, "l2-init": {"coefficient": l2_init}, "swr": rescale}
     return row if shrink_perturb is None else {"shrink-perturb": {"coefficient": shrink_perturb}, **row}
+
+
+def results(**pairs: tuple[float, float]) -> dict[str, Published]:
+    """Published means and standard deviations by method.
+
+    >>> results(l2_init=(0.9793, 0.0016))
+    {'l2-init': Published(mean=0.9793, std=0.0016)}
+    """
+    return {name.replace("_", "-"): Published(*pair) for name, pair in pairs.items()}

@@ -49,7 +49,7 @@ class Experiment:
             raise OptionError(f"{made} and the columns made for it belong together, found {self.name} on {column.name}.")
 
     def measure(self, model: nn.Module) -> dict[str, float]:
-        """What is measured on the network after every epoch, besides accuracies and norms."""
+        """What is measured on the network after every epoch, in addition to accuracies and norms."""
         return {}
 
 

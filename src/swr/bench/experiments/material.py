@@ -1,6 +1,6 @@
-"""A dataset made ready for one run: what is held out, which labels are noisy, which examples each stage sees.
+"""A dataset prepared for one run: what is held out, which labels are noisy, which examples each stage sees.
 
-A run tells its method of a new task between two stages, where the data changes (in ``continued`` it does not), and never before
+The method's ``new_task`` is called between two stages, where the data changes (in ``continued`` it does not), and never before
 the first.
 """
 
@@ -28,7 +28,7 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """A dataset made ready for one run."""
+    """A dataset prepared for one run."""
 
     train: Split
     """what is left of the training split, with label noise"""

@@ -9,6 +9,9 @@ FIRST = "first tenth of tasks"
 LAST = "last tenth of tasks"
 """averages at the two ends of a stream: what falls between them was lost"""
 
+AT_START = "test_accuracy_at_start"
+"""the test accuracy after the method was told of a new stage, before its first step"""
+
 
 @dataclass(frozen=True)
 class Metric:

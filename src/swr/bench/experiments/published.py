@@ -6,7 +6,7 @@ hyper-parameters of `generalization`.
 
 from __future__ import annotations
 
-from swr.bench.experiments.column import Column, Hyper, Published, tuned
+from swr.bench.experiments.column import Column, Hyper, results, tuned
 
 GRIDS: dict[str, tuple[float, ...]] = {
     "l2": (1e-1, 1e-2, 1e-3, 1e-4, 1e-5),
@@ -39,19 +39,16 @@ FIVE: tuple[Column, ...] = (
             "generalization": tuned(l2=1e-5, l2_init=1e-5, swr=1e-4),
         },
         published={
-            "generalization": {
-                "vanilla": Published(0.9789, 0.0009),
-                "l2": Published(0.9795, 0.0019),
-                "l2-init": Published(0.9793, 0.0016),
-                "swr": Published(0.9822, 0.0024),
-            },
-            "lr-decay": {
-                "vanilla": Published(0.9798, 0.0005),
-                "l2": Published(0.9811, 0.0007),
-                "l2-init": Published(0.9811, 0.0007),
-                "swr": Published(0.9796, 0.0009),
-                "swr-reinit": Published(0.9829, 0.0002),
-            },
+            "generalization": results(
+                vanilla=(0.9789, 0.0009), l2=(0.9795, 0.0019), l2_init=(0.9793, 0.0016), swr=(0.9822, 0.0024)
+            ),
+            "lr-decay": results(
+                vanilla=(0.9798, 0.0005),
+                l2=(0.9811, 0.0007),
+                l2_init=(0.9811, 0.0007),
+                swr=(0.9796, 0.0009),
+                swr_reinit=(0.9829, 0.0002),
+            ),
         },
     ),
     Column(
@@ -66,19 +63,16 @@ FIVE: tuple[Column, ...] = (
             "generalization": tuned(l2=1e-2, l2_init=1e-2, swr=1e-3),
         },
         published={
-            "generalization": {
-                "vanilla": Published(0.6500, 0.0083),
-                "l2": Published(0.7119, 0.0037),
-                "l2-init": Published(0.7041, 0.0125),
-                "swr": Published(0.7158, 0.0063),
-            },
-            "lr-decay": {
-                "vanilla": Published(0.6571, 0.0057),
-                "l2": Published(0.7304, 0.0039),
-                "l2-init": Published(0.7286, 0.0023),
-                "swr": Published(0.6925, 0.0078),
-                "swr-reinit": Published(0.7269, 0.0027),
-            },
+            "generalization": results(
+                vanilla=(0.6500, 0.0083), l2=(0.7119, 0.0037), l2_init=(0.7041, 0.0125), swr=(0.7158, 0.0063)
+            ),
+            "lr-decay": results(
+                vanilla=(0.6571, 0.0057),
+                l2=(0.7304, 0.0039),
+                l2_init=(0.7286, 0.0023),
+                swr=(0.6925, 0.0078),
+                swr_reinit=(0.7269, 0.0027),
+            ),
         },
     ),
     Column(
@@ -93,19 +87,16 @@ FIVE: tuple[Column, ...] = (
             "generalization": tuned(l2=1e-2, l2_init=1e-2, swr=1e-3),
         },
         published={
-            "generalization": {
-                "vanilla": Published(0.3283, 0.0067),
-                "l2": Published(0.3882, 0.0064),
-                "l2-init": Published(0.3881, 0.0050),
-                "swr": Published(0.3914, 0.0070),
-            },
-            "lr-decay": {
-                "vanilla": Published(0.3490, 0.0021),
-                "l2": Published(0.3949, 0.0091),
-                "l2-init": Published(0.4048, 0.0019),
-                "swr": Published(0.3599, 0.0054),
-                "swr-reinit": Published(0.4133, 0.0058),
-            },
+            "generalization": results(
+                vanilla=(0.3283, 0.0067), l2=(0.3882, 0.0064), l2_init=(0.3881, 0.0050), swr=(0.3914, 0.0070)
+            ),
+            "lr-decay": results(
+                vanilla=(0.3490, 0.0021),
+                l2=(0.3949, 0.0091),
+                l2_init=(0.4048, 0.0019),
+                swr=(0.3599, 0.0054),
+                swr_reinit=(0.4133, 0.0058),
+            ),
         },
     ),
     Column(
@@ -120,19 +111,16 @@ FIVE: tuple[Column, ...] = (
             "generalization": tuned(l2=1e-2, l2_init=1e-2, swr=(1e-4, 1e-1)),
         },
         published={
-            "generalization": {
-                "vanilla": Published(0.3234, 0.0053),
-                "l2": Published(0.4222, 0.0043),
-                "l2-init": Published(0.4030, 0.0105),
-                "swr": Published(0.4129, 0.0105),
-            },
-            "lr-decay": {
-                "vanilla": Published(0.3483, 0.0043),
-                "l2": Published(0.4532, 0.0040),
-                "l2-init": Published(0.4341, 0.0019),
-                "swr": Published(0.4240, 0.0015),
-                "swr-reinit": Published(0.4451, 0.0028),
-            },
+            "generalization": results(
+                vanilla=(0.3234, 0.0053), l2=(0.4222, 0.0043), l2_init=(0.4030, 0.0105), swr=(0.4129, 0.0105)
+            ),
+            "lr-decay": results(
+                vanilla=(0.3483, 0.0043),
+                l2=(0.4532, 0.0040),
+                l2_init=(0.4341, 0.0019),
+                swr=(0.4240, 0.0015),
+                swr_reinit=(0.4451, 0.0028),
+            ),
         },
     ),
     Column(
@@ -148,19 +136,16 @@ FIVE: tuple[Column, ...] = (
             "generalization": tuned(l2=1e-5, l2_init=1e-5, swr=(1e-2, 1e-1)),
         },
         published={
-            "generalization": {
-                "vanilla": Published(0.3912, 0.0142),
-                "l2": Published(0.3915, 0.0108),
-                "l2-init": Published(0.3870, 0.0143),
-                "swr": Published(0.4348, 0.0025),
-            },
-            "lr-decay": {
-                "vanilla": Published(0.4126, 0.0236),
-                "l2": Published(0.4080, 0.0124),
-                "l2-init": Published(0.4199, 0.0048),
-                "swr": Published(0.5221, 0.0123),
-                "swr-reinit": Published(0.5165, 0.0070),
-            },
+            "generalization": results(
+                vanilla=(0.3912, 0.0142), l2=(0.3915, 0.0108), l2_init=(0.3870, 0.0143), swr=(0.4348, 0.0025)
+            ),
+            "lr-decay": results(
+                vanilla=(0.4126, 0.0236),
+                l2=(0.4080, 0.0124),
+                l2_init=(0.4199, 0.0048),
+                swr=(0.5221, 0.0123),
+                swr_reinit=(0.5165, 0.0070),
+            ),
         },
     ),
 )

@@ -112,7 +112,7 @@ def command(config: RunConfig, seeds: Iterable[int]) -> str | None:
 
 
 def _command(config: RunConfig, scale: float) -> tuple[str, str] | None:
-    """The command that makes a run at this scale and no other but for the seed, and options to stand at its end."""
+    """The command that makes this run at a scale, and no other but for the seed; with the options that follow the seeds."""
     plan, place = find_experiment(config.experiment), find_column(config.column)
     column, given = shlex.quote(config.column), dict(config.hyper)
     run = f"run {plan.name} --columns {column} --methods {shlex.quote(config.line)}"

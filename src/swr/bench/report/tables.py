@@ -11,16 +11,13 @@ from functools import partial
 from typing import TypeVar
 
 from swr import methods
-from swr.bench.experiments import COLD, COLUMNS, FIRST, LAST, RunConfig, column_title, experiments, run_description
+from swr.bench.experiments import AT_START, COLD, COLUMNS, FIRST, LAST, RunConfig, column_title, experiments, run_description
 from swr.bench.report import cells, notes
 from swr.bench.report.cells import HELD_OUT, TEST, Cell, Quantity
 from swr.bench.store import Record
 from swr.bench.training import Epoch
 
 __all__ = ["Cell", "Row", "Table", "tables"]
-
-START = "test_accuracy_at_start"
-"""measured once a stage, before its first step; the result of experiments that continue with the same data"""
 
 MEDIAN = "median test accuracy of the last tenth of the epochs"
 CHANGE = "change of the test accuracy when the chunk changes"
@@ -119,7 +116,7 @@ def _measures(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) 
     for name in dict.fromkeys(name for found in last.values() for name in found):
         if scenario and name in (scenario.metric.name, FIRST, LAST):
             continue
-        if name != START:
+        if name != AT_START:
             yield Quantity(f"{name} at the end", partial(value, name), accuracy=False)
         elif epochs and scenario and scenario.data == "same":
             yield Quantity("test accuracy before the last stage", partial(value, name))

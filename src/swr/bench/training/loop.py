@@ -22,7 +22,7 @@ from torch import Tensor
 
 from swr import methods
 from swr.bench.data import Dataset, load
-from swr.bench.experiments import RunConfig, experiments, find_column
+from swr.bench.experiments import AT_START, RunConfig, experiments, find_column
 from swr.bench.experiments.material import Material, prepare
 from swr.bench.experiments.models import build
 from swr.bench.experiments.seeds import generator, seed_of
@@ -144,7 +144,7 @@ class Training:
         test = self.accuracy(self.test, self.task.test, self.task.tested)
         validation = None if self.validation is None else self.accuracy(self.validation)
         norms = frobenius_norms([p.detach() for p in self._weights.values()]).tolist()
-        measures = {} if at_start is None else {"test_accuracy_at_start": float(at_start)}
+        measures = {} if at_start is None else {AT_START: float(at_start)}
         measures |= self._experiment.measure(self.model) if self._experiment else {}
         if self.online is not None:
             self.online.add(index, float(loss if self.scenario.metric.field == "train_loss" else accuracy))

@@ -39,5 +39,5 @@ def test_bits_and_bit_flipping_belong_together():
         experiments.expand("bit-flipping", columns=["mnist-mlp"])
     with pytest.raises(OptionError, match="belong together"):
         experiments.expand("permuted-pixels", columns=["bits-mlp5"])
-    with pytest.raises(OptionError, match="wants 500 examples a task, and there are 130 only"):
+    with pytest.raises(OptionError, match="needs 500 examples a task, and there are only 130"):
         of_tasks(stream_config("permuted-pixels", examples=500))

@@ -9,6 +9,6 @@ WIDTH = 20
 
 
 def read() -> Dataset:
-    """Rows of bits as images of one line; one output in place of classes."""
+    """Rows of bits as images of one line; one output instead of classes."""
     split = Split(torch.zeros(2, 1, 1, WIDTH, dtype=torch.uint8), torch.zeros(2, dtype=torch.int64))
     return Dataset(NAME, 1, split, split, (0.0,), (1.0,))

@@ -1,7 +1,7 @@
 """Tiny ImageNet, read from the official zip in place.
 
     train/<wnid>/images/*.JPEG       the class is the folder
-    val/images/*.JPEG                the class stands in val/val_annotations.txt; these are the test split,
+    val/images/*.JPEG                the class is in val/val_annotations.txt; these are the test split,
                                      since the official test images have no published labels
     wnids.txt                        the order of the classes
 

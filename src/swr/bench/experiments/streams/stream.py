@@ -111,7 +111,7 @@ class Stream(Experiment, Scenario):
         if run.examples is None:
             return torch.arange(len(train))
         if run.examples > len(train):
-            raise OptionError(f"{self.name} wants {run.examples} examples a task, and there are {len(train)} only.")
+            raise OptionError(f"{self.name} needs {run.examples} examples a task, and there are only {len(train)}.")
         purpose = f"{self.name} examples" if task is None else f"{self.name} examples {task}"
         return torch.randperm(len(train), generator=generator(run.seed, purpose))[: run.examples].sort().values
 

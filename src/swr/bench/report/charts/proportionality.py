@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from swr.bench.experiments import column_title, run_description
+from swr.bench.experiments import AT_START, column_title, run_description
 from swr.bench.report.charts.marks import HEIGHT, ROWS, Chart, Legend, number, slug
 from swr.bench.report.charts.series import Line, mean
 from swr.bench.report.results import Results
@@ -15,9 +15,6 @@ from swr.bench.store import Record
 from swr.bench.training import Epoch
 
 EXPERIMENT = "proportionality"
-AT_START = "test_accuracy_at_start"
-"""the measure of a stage's first epoch: test accuracy after the method has acted, before training goes on"""
-
 MOMENTS = ("best in further training", "right after scaling")
 
 

@@ -31,7 +31,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """The lines that share a pair of axes: an experiment on a column, under one run_description."""
+    """The lines that share a pair of axes: an experiment on a column, under one protocol."""
 
     experiment: str
     column: str

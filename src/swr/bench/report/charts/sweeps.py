@@ -64,7 +64,7 @@ def sweeps(results: Results, experiment: str) -> Iterator[Chart]:
 
 
 def _found(results: Results, experiment: str) -> list[list[Sweep]]:
-    """The sweeps on each column, by what differs from the run_description."""
+    """The sweeps on each column, by what differs from the protocol."""
     groups: dict[tuple[str, run_description.Deviations], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in results.records:
         config = record.config
