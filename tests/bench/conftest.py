@@ -28,3 +28,22 @@ def swr(folder, capfd):
         return end.value.code, *capfd.readouterr()
 
     return call
+
+
+OWN = """
+from swr.methods import Method
+
+class Nothing(Method):
+    \"\"\"Do nothing, slowly.\"\"\"
+    title = "nothing"
+
+number = 3
+"""
+
+
+@pytest.fixture
+def own(folder, monkeypatch):
+    """A folder with two modules of the user's: one for tests that import it, one that no test may import."""
+    monkeypatch.syspath_prepend(str(folder))
+    for name in ("ownmethods.py", "untold.py"):
+        (folder / name).write_text(OWN)

@@ -55,25 +55,6 @@ def test_the_page_has_every_card_and_closes_its_fences():
     assert not [line for line in text.splitlines() if line.startswith(">>>") and ":class:" in line]
 
 
-OWN = """
-from swr.methods import Method
-
-class Nothing(Method):
-    \"\"\"Do nothing, slowly.\"\"\"
-    title = "nothing"
-
-number = 3
-"""
-
-
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "ownmethods.py").write_text(OWN)
-    (tmp_path / "untold.py").write_text(OWN)
-
-
 def test_a_method_of_ones_own_is_found_by_module_and_class(own, swr):
     assert methods.find("ownmethods:Nothing").title == "nothing"
     config = RunConfig("generalization", "digits-mlp", "ownmethods:Nothing")

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from job_tasks import crash_on_odd_seeds, quick_engine
+from job_tasks import crash_on_odd_seeds, pretend, quick_engine
 from stores import finished
 
 from swr.bench import experiments
@@ -84,3 +84,14 @@ def test_a_sweep_names_the_best_on_what_it_selects_on(swr):
         db.execute(sql)
     assert swr(f"sweep warm-start {options}")[1].endswith("best: λ=0.2\n")
     assert swr(f"sweep warm-start {options} --select test")[1].endswith("best: λ=0.8\n")
+
+
+def test_only_a_dry_run_trains_for_an_estimate(swr, monkeypatch):
+    timed = []
+    monkeypatch.setattr("swr.bench.running.estimate.Estimator.calibrate", lambda self, config, *_: timed.append(config))
+    monkeypatch.setattr("swr.bench.running.jobs.LocalEngine", lambda workers: quick_engine(workers, pretend))
+    line = "run generalization --columns digits-mlp --methods vanilla --seeds 1 --epochs-scale 0.02 --workers 1"
+    assert swr(line)[0] == 0
+    assert timed == []
+    assert swr(f"{line} --store other.sqlite --dry-run")[0] == 0
+    assert [config.column for config in timed] == ["digits-mlp"]

@@ -10,7 +10,14 @@ from swr.bench.experiments.streams.stream import METHODS, Size, Stream
 
 STREAMS: dict[str, Stream] = {
     one.name: one
-    for one in (PermutedPixels(), RandomLabels(), LabelPermutation(), FivePlusOne(), ClassIncremental(), BitFlipping())
+    for one in (
+        PermutedPixels(),
+        RandomLabels(),
+        LabelPermutation(),
+        FivePlusOne(),
+        ClassIncremental(),
+        BitFlipping(),
+    )
 }
 
 __all__ = ["METHODS", "STREAMS", "Size", "Stream"]
