@@ -18,8 +18,8 @@ import torch
 import torch.nn.functional as F
 
 from swr import methods
-from swr.bench import models
-from swr.bench.process import flushed_denormals
+from swr.bench.experiments import models
+from swr.bench.training.process import flushed_denormals
 from timing import ratio, side_by_side
 
 SHAPES = {"mlp": (1, 28, 28), "cnn": (3, 32, 32)}

@@ -22,8 +22,8 @@ import torch
 import torch.nn.functional as F
 
 import swr
-from swr.bench import models
-from swr.bench.process import flushed_denormals
+from swr.bench.experiments import models
+from swr.bench.training.process import flushed_denormals
 from swr.diagnostics import Monitor
 from swr.diagnostics.measures import MEASURES
 from timing import Row, Times, show, side_by_side

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from swr.bench.exchange import export, merge
 from swr.bench.report import page
 from swr.bench.report.results import load
 from swr.bench.report.tables import tables
+from swr.bench.store.exchange import export, merge
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests/bench/report"))
 from stores import make  # type: ignore[import-not-found]

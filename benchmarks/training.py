@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
-from swr.bench import columns, paper
-from swr.bench.config import RunConfig
+from swr.bench import experiments
 from swr.bench.data import Dataset, Split, load
-from swr.bench.process import flushed_denormals, keep_memory
-from swr.bench.training import EVALUATION_BATCH, Training
+from swr.bench.experiments import RunConfig
+from swr.bench.training.loop import EVALUATION_BATCH, Training
+from swr.bench.training.process import flushed_denormals, keep_memory
 from timing import Row, ratio, show, side_by_side
 
 
@@ -65,7 +65,7 @@ def bare(config: RunConfig, dataset: Dataset, indices: Tensor, part: int) -> Cal
     model = training.model
     optimizer = torch.optim.Adam(model.parameters(), lr=config.lr, fused=True)
     parameters = list(model.parameters())
-    layout = torch.channels_last if columns.find(config.column).model != "mlp" else torch.contiguous_format
+    layout = torch.channels_last if experiments.find_column(config.column).model != "mlp" else torch.contiguous_format
     ready = [training.train.batch(index) for index in torch.split(indices, config.batch_size)]
     ready = [(x.contiguous(memory_format=layout), y) for x, y in ready]
     parts = cycle([ready[i : i + part] for i in range(0, len(ready), part)])
@@ -118,8 +118,8 @@ def evaluation(config: RunConfig, dataset: Dataset) -> tuple[Callable[[], object
 
 def memory(column: str) -> Row:
     """A step with memory that goes back to the system, as it does by itself, then with memory that stays; for good."""
-    dataset = dataset_of(columns.find(column).dataset)
-    (config,) = paper.expand("generalization", columns=[column], methods=["vanilla"], seeds=1)
+    dataset = dataset_of(experiments.find_column(column).dataset)
+    (config,) = experiments.expand("generalization", columns=[column], methods=["vanilla"], seeds=1)
     some = ours(config, dataset, torch.arange(4 * config.batch_size), part=4)
     returned = side_by_side({"steps": some}, 8)["steps"]
     keep_memory()
@@ -129,8 +129,8 @@ def memory(column: str) -> Row:
 
 def measure(column: str, batches: int, part: int, rounds: int, bound: str) -> list[Row]:
     """Ratios for one column: ours and the bound take turns every ``part`` batches, and go through ``batches`` of them."""
-    dataset = dataset_of(columns.find(column).dataset)
-    config, l2, _, rescaled = paper.expand("generalization", columns=[column], seeds=1)
+    dataset = dataset_of(experiments.find_column(column).dataset)
+    config, l2, _, rescaled = experiments.expand("generalization", columns=[column], seeds=1)
     indices = torch.randperm(len(dataset.train))[: batches * config.batch_size]
     some = indices[: part * config.batch_size]
     test, forward = evaluation(config, dataset)

@@ -16,9 +16,9 @@ import torch
 import torch.nn.functional as F
 
 import swr
-from swr.bench import models
 from swr.bench.data import Dataset, load
-from swr.bench.feed import Feed
+from swr.bench.experiments import models
+from swr.bench.training import Feed
 from swr.diagnostics import Monitor
 from swr.diagnostics.monitor import Name
 

@@ -14,8 +14,8 @@ import torch
 from torch import nn
 
 import swr
-from swr.bench.config import RunConfig
 from swr.bench.data import load
+from swr.bench.experiments import COLUMNS, STREAMS, RunConfig
 from swr.methods import REGISTRY
 
 ROOT = Path(__file__).parents[1]
@@ -50,7 +50,7 @@ def test_no_example_is_skipped():
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in sorted((ROOT / "docs").glob("*.md")))])
 def test_python_blocks_of_a_page_run_in_order(page):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.S)
-    with mock.patch.dict(REGISTRY):  # a page may add a method
+    with mock.patch.dict(REGISTRY), mock.patch.dict(STREAMS), mock.patch.dict(COLUMNS):  # a page may add to them
         exec(compile("\n".join(blocks), page, "exec"), {"__name__": "page"})
     assert blocks or page != "README.md"
 

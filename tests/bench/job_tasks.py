@@ -1,6 +1,7 @@
 """What the workers of the tests do in place of training; a module of its own, so that a fresh process can import it."""
 
 import errno
+import multiprocessing
 import os
 import signal
 import time
@@ -8,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from swr.bench import checkpoint, training
-from swr.bench.config import RunConfig
-from swr.bench.engines.events import Job
-from swr.bench.engines.worker import train
+from swr.bench import training
+from swr.bench.experiments import RunConfig
+from swr.bench.running.engines import Job, LocalEngine, worker
+from swr.bench.running.engines.events import Task
 from swr.bench.training import Epoch
 
 
@@ -32,6 +33,13 @@ def epoch(number: int, total: int = 4, **more: Any) -> Epoch:
         "seconds": 0.01,
     }
     return Epoch(**{**values, **more})
+
+
+def quick_engine(workers: int, task: Task) -> LocalEngine:
+    """Processes that start quickly, since one of them imports torch for all; some tests use the real way."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([worker.__name__, "torch._dynamo"])  # the latter is what the first optimizer imports
+    return LocalEngine(workers, task, context)
 
 
 def log(job: Job, word: str) -> None:
@@ -98,12 +106,12 @@ def train_on_a_full_disk(job: Job, report: Callable[[Epoch], None]) -> dict[str,
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             real(descriptor)
 
-        checkpoint.os.fsync = full  # type: ignore[attr-defined]
+        os.fsync = full
         try:
             return train_and_save(job, report)
         finally:
-            checkpoint.os.fsync = real  # type: ignore[attr-defined]
-    return train(job, report)
+            os.fsync = real
+    return worker.train(job, report)
 
 
 def die_at_once(*_: object) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 import tyro
 
-from swr.bench import exchange, options, paper
-from swr.bench.commands import _hyper
+from swr.bench import experiments
+from swr.bench.cli import arguments, options
 from swr.bench.report import summary
 from swr.bench.report.results import load
 from swr.bench.report.tables import tables
+from swr.bench.store import exchange
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/results.md"
@@ -75,15 +76,15 @@ def test_the_command_beside_a_cell_makes_it_and_nothing_else(cells):
     assert len(cells) > 30
     for cell in cells:
         assert f"| `{cell.command}` |" in text
-        match tyro.cli(options.Explained, args=shlex.split(cell.command)[1:], config=(tyro.conf.OmitSubcommandPrefixes,)):
+        match tyro.cli(options.explained(), args=shlex.split(cell.command)[1:], config=(tyro.conf.OmitSubcommandPrefixes,)):
             case options.Run(experiment, columns, methods, seeds, scale, hyper, inputs):
-                made = paper.expand(
+                made = experiments.expand(
                     experiment,
                     columns=columns,
                     methods=methods,
                     seeds=seeds,
                     epochs_scale=scale,
-                    hyper=_hyper(hyper),
+                    hyper=arguments.hyper(hyper),
                     inputs=inputs,
                 )
         assert {config.identity for config in made} == set(cell.runs)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from swr import methods
-from swr.bench import models
+from swr.bench.experiments import models
 from swr.methods.tools.layers import NORMALISATION, is_convolution
 
 NARROW = tuple(width // 16 for width in models.VGG16)

@@ -10,9 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from swr import methods
-from swr.bench import models
-from swr.bench.config import RunConfig
 from swr.bench.data import load
+from swr.bench.experiments import RunConfig, models
 from swr.bench.training import Training
 
 from .methods_table import BY_NAME, CASES, Case

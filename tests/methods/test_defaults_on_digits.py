@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from swr.bench.config import RunConfig
 from swr.bench.data import load
+from swr.bench.experiments import RunConfig
 from swr.bench.training import Training
 
 from .methods_table import Loop

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from swr.bench import models
+from swr.bench.experiments import models
 from swr.units import UnitLayer, find_units
 from zoo import ZOO, Network
 from zoo.probe import floating_outputs

@@ -5,24 +5,23 @@ from dataclasses import replace
 import pytest
 from stores import curve, traceback
 
-from swr.bench import paper
-from swr.bench.provenance import Provenance
+from swr.bench import experiments
 from swr.bench.report import page
 from swr.bench.report.results import load
-from swr.bench.store import Store
+from swr.bench.store import Provenance, Store
 
 HERE = Provenance({"swr": "0.1", "torch": "2.13.0"}, "0123abc", "one")
 
 
 def configs():
     """Warm start, ten stages, falling learning rates, two sweeps, proportionality, balancedness: about 30 epochs each."""
-    found = paper.expand("warm-start", columns=["mnist-mlp", "cifar10-cnn"], seeds=2, epochs_scale=0.15)
-    found += paper.expand("continual-full", columns=["mnist-mlp"], methods=["vanilla", "swr"], seeds=2, epochs_scale=0.03)
-    found += paper.expand("lr-decay", columns=["cifar10-cnn"], seeds=2, epochs_scale=0.15)
-    found += paper.expand("proportionality", seeds=2, epochs_scale=0.1)
-    found += paper.expand("balancedness", seeds=2, epochs_scale=0.1)
+    found = experiments.expand("warm-start", columns=["mnist-mlp", "cifar10-cnn"], seeds=2, epochs_scale=0.15)
+    found += experiments.expand("continual-full", columns=["mnist-mlp"], methods=["vanilla", "swr"], seeds=2, epochs_scale=0.03)
+    found += experiments.expand("lr-decay", columns=["cifar10-cnn"], seeds=2, epochs_scale=0.15)
+    found += experiments.expand("proportionality", seeds=2, epochs_scale=0.1)
+    found += experiments.expand("balancedness", seeds=2, epochs_scale=0.1)
     for column, method in (("mnist-mlp", "l2"), ("mnist-mlp", "swr"), ("cifar100-cnnbn", "swr")):
-        found += paper.sweep("generalization", column, method, seeds=2, epochs_scale=0.05)
+        found += experiments.sweep("generalization", column, method, seeds=2, epochs_scale=0.05)
     return found
 
 

@@ -7,12 +7,11 @@ from threading import Thread
 import pytest
 from stores import SCRIPT, hostile_method, make
 
-from swr.bench.config import RunConfig
-from swr.bench.provenance import Provenance
+from swr.bench.experiments import RunConfig
 from swr.bench.report import page as pages
 from swr.bench.report import watch
 from swr.bench.report.results import load
-from swr.bench.store import Store
+from swr.bench.store import Provenance, Store
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -297,7 +296,7 @@ def test_a_watched_page_follows_its_store_and_keeps_what_the_reader_did(open_pag
     with Store(path) as store:
         store.add(runs[:2], here)
     watcher = watch.Watcher(path, tmp_path / "report.html")
-    watcher.look()
+    watcher.update()
     with watch.Server((watch.HOST, 0), watch.Handler) as server:
         server.watcher = watcher
         thread = Thread(target=server.serve_forever)
@@ -308,7 +307,7 @@ def test_a_watched_page_follows_its_store_and_keeps_what_the_reader_did(open_pag
             page.locator(".runs th", has_text="seed").locator("button").click()
             with Store(path) as store:
                 store.add(runs[2:], here)
-            assert watcher.look()
+            assert watcher.update()
             page.locator("output", has_text="3 of 3 runs").wait_for(timeout=30_000)
             assert page.input_value("[name=words]") == "seed"
             assert page.locator(".runs th", has_text="seed").get_attribute("aria-sort") == "ascending"

@@ -8,7 +8,7 @@ from stores import HOSTILE, SCRIPT, hostile_method, records
 
 from swr.bench.report import formats
 from swr.bench.report.tables import tables
-from swr.bench.results import text
+from swr.bench.report.terminal import text
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_latex_is_balanced_and_escaped(found):
 
 
 def test_symbols_with_an_index_are_mathematics():
-    assert formats._tex("λ_f=0.1 & 5 %") == r"$\lambda_{f}$=0.1 \& 5 \%"
+    assert formats.tex("λ_f=0.1 & 5 %") == r"$\lambda_{f}$=0.1 \& 5 \%"
 
 
 def test_csv_has_every_number_of_every_cell(found):

@@ -3,6 +3,7 @@ import hashlib
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from markupsafe import escape
@@ -150,7 +151,7 @@ def test_writing_leaves_the_page_alone_in_its_folder(results, tmp_path, monkeypa
     page.write(Results([], {}), tmp_path / "report.html")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
     before = (tmp_path / "report.html").read_text()
-    monkeypatch.setattr(page.Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
         page.save("half", tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text() == before

@@ -4,10 +4,9 @@ from contextlib import closing
 import pytest
 from stores import first_schema, make
 
-from swr.bench import paper
-from swr.bench.provenance import Provenance
+from swr.bench import experiments
 from swr.bench.report.results import load
-from swr.bench.store import Store, StoreError
+from swr.bench.store import Provenance, Store, StoreError
 
 HERE = Provenance({}, None, "host")
 
@@ -38,7 +37,9 @@ def test_the_number_of_questions_does_not_grow_with_the_number_of_runs(tmp_path)
         make(tmp_path / f"{runs}.sqlite", runs=runs, epochs=10)
         with Store(tmp_path / f"{runs}.sqlite") as store:
             asked = []
-            store._db.set_trace_callback(asked.append)
+            with store.reading() as db:
+                db.set_trace_callback(asked.append)
+            asked.clear()
             assert len(load(store).records) == runs
             counts.append(len(asked))
     assert counts[0] == counts[1] < 10
@@ -46,7 +47,7 @@ def test_the_number_of_questions_does_not_grow_with_the_number_of_runs(tmp_path)
 
 def test_a_run_whose_process_died_is_not_running(path):
     with Store(path) as store:
-        (config,) = paper.expand("quickstart", methods=["swr"], seeds=1)
+        (config,) = experiments.expand("quickstart", methods=["swr"], seeds=1)
         store.add([config], HERE)
         store.start(config.identity, HERE)
         assert [record.status for record in store.runs()] == ["running"]

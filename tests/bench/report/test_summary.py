@@ -6,7 +6,7 @@ import pytest
 from stores import SCRIPT, hostile_method, make
 
 from swr.bench.report import summary
-from swr.bench.report.charts import charts
+from swr.bench.report.charts.gallery import charts
 from swr.bench.report.results import load
 from swr.bench.report.tables import tables
 
@@ -57,6 +57,6 @@ def test_a_file_without_marks_is_not_touched(results, tmp_path):
         summary.write(results, path)
     assert path.read_text() == "years of work"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(summary.MarksError, match="is no text: name another file"):
+    with pytest.raises(summary.MarksError, match="is not text: name another file"):
         summary.write(results, path)
     assert path.read_bytes() == b"\xff\xfe"

@@ -8,13 +8,13 @@ import tyro
 from scipy import stats
 from stores import curve, hostile_method, make
 
-from swr.bench import options, paper
-from swr.bench.config import RunConfig
-from swr.bench.provenance import Provenance
-from swr.bench.report import protocol
+from swr.bench import experiments
+from swr.bench.cli import options
+from swr.bench.experiments import RunConfig
+from swr.bench.experiments import run_description as protocol
 from swr.bench.report.results import load
 from swr.bench.report.tables import tables
-from swr.bench.store import Record
+from swr.bench.store import Provenance, Record
 from swr.bench.training import Epoch
 
 HERE = Provenance({}, None, "host")
@@ -29,7 +29,7 @@ def record(config, accuracy=0.9, *, status="done", epoch=None, **more):
 
 
 def records(experiment, accuracy=lambda config: 0.9, **more):
-    return [record(config, accuracy(config)) for config in paper.expand(experiment, **more)]
+    return [record(config, accuracy(config)) for config in experiments.expand(experiment, **more)]
 
 
 def cells(table):
@@ -47,7 +47,7 @@ def test_a_table_of_the_paper_with_the_published_values_beside():
     assert cell.values == {seed: 0.7 + 0.01 * seed for seed in range(5)}
     assert (cell.mean, cell.std) == (pytest.approx(0.72), pytest.approx(0.015811388))
     assert cell.interval == pytest.approx((0.72 - 0.0196324, 0.72 + 0.0196324), abs=1e-6)
-    assert cell.published == paper.published("generalization", "cifar10-cnn", "swr")
+    assert cell.published == experiments.published("generalization", "cifar10-cnn", "swr")
     assert cell.difference == pytest.approx(0.72 - 0.7158)
     assert (cell.done, cell.expected, cell.note, cell.hyper) == (5, 5, "", "λ=0.001")
     assert str(cell) == "0.7200 ± 0.0158"
@@ -58,7 +58,7 @@ def test_the_test_against_vanilla_pairs_the_seeds():
     draws = {("swr", s): 0.7 + 0.01 * ((s * 7) % 5) for s in range(5)} | {("vanilla", s): 0.69 + 0.011 * s for s in range(4)}
     found = [
         record(c, draws[c.method, c.seed])
-        for c in paper.expand("generalization", columns=["mnist-mlp"], methods=["vanilla", "swr"])
+        for c in experiments.expand("generalization", columns=["mnist-mlp"], methods=["vanilla", "swr"])
         if (c.method, c.seed) in draws
     ]
     cell = cells(tables(found)[0])["swr", "MNIST (MLP)"]
@@ -105,7 +105,7 @@ def test_the_best_is_the_largest_complete_mean_and_never_the_reference():
     ],
 )
 def test_an_incomplete_cell_says_what_is_missing(others, note):
-    swr = paper.expand("generalization", columns=["mnist-mlp"], methods=["swr"], seeds=3)
+    swr = experiments.expand("generalization", columns=["mnist-mlp"], methods=["swr"], seeds=3)
     found = records("generalization", columns=["mnist-mlp"], methods=["vanilla"], seeds=3)
     found += records("generalization", columns=["cifar10-cnn"], methods=["swr"], seeds=1)  # so that the row is there
     found += [record(c, status=status, epoch=epoch) for c, (status, epoch) in zip(swr, others, strict=False)]
@@ -149,7 +149,7 @@ def test_a_batch_size_of_its_own_per_column_is_the_protocol():
 
 def test_a_sweep_is_selected_on_held_out_data():
     """Validation accuracy falls with λ, test accuracy rises."""
-    grid = paper.sweep("warm-start", "mnist-mlp", "shrink-perturb", seeds=2)
+    grid = experiments.sweep("warm-start", "mnist-mlp", "shrink-perturb", seeds=2)
     found = [record(c, dict(c.hyper)["coefficient"], validation_accuracy=1 - dict(c.hyper)["coefficient"]) for c in grid]
     main, table = tables(found + records("warm-start", columns=["mnist-mlp"], seeds=2))
     assert main.title == "warm-start"
@@ -166,7 +166,7 @@ def test_a_sweep_is_selected_on_held_out_data():
 def test_other_hyper_parameters_do_not_enter_the_papers_table():
     found = [
         record(c, 0.95 if c.hyper == (("coefficient", 1.0),) else 0.5)
-        for c in paper.sweep("generalization", "mnist-mlp", "swr", seeds=2, select="test")
+        for c in experiments.sweep("generalization", "mnist-mlp", "swr", seeds=2, select="test")
     ]
     main, grid = tables(found + records("generalization", lambda c: 0.5, columns=["mnist-mlp"], seeds=2))
     assert [row.title for row in main.rows] == ["vanilla", "L2", "L2 Init", "SWR"]
@@ -179,7 +179,9 @@ def test_other_hyper_parameters_do_not_enter_the_papers_table():
 
 def test_grids_over_one_and_over_two_coefficients_do_not_share_a_table():
     found = [
-        record(c) for column in ("mnist-mlp", "cifar100-cnnbn") for c in paper.sweep("generalization", column, "swr", seeds=1)
+        record(c)
+        for column in ("mnist-mlp", "cifar100-cnnbn")
+        for c in experiments.sweep("generalization", column, "swr", seeds=1)
     ]
     assert [len(table.rows) for table in tables(found)] == [25, 5]
     assert all(cell.done for table in tables(found) for cell in cells(table).values())
@@ -195,7 +197,7 @@ def test_an_experiment_that_runs_a_method_with_several_settings_has_a_row_for_ea
 
 
 def test_what_is_measured_besides_has_a_table():
-    config = paper.expand("balancedness", seeds=2)
+    config = experiments.expand("balancedness", seeds=2)
     found = [record(c, measures={"l2,2 over minimum": 1.5 + c.seed, "test_accuracy_at_start": 0.5}) for c in config]
     accuracy, measured = tables(found)
     assert accuracy.measure == "final test accuracy"
@@ -275,20 +277,20 @@ def test_the_command_of_a_cell_makes_its_runs(tmp_path):
         commands.setdefault(cell.command, set()).update(cell.runs)
     assert len(commands) > 50
     for command, runs in list(commands.items())[::3]:
-        match tyro.cli(options.Explained, args=shlex.split(command)[1:], config=(tyro.conf.OmitSubcommandPrefixes,)):
+        match tyro.cli(options.explained(), args=shlex.split(command)[1:], config=(tyro.conf.OmitSubcommandPrefixes,)):
             case options.Run(experiment, columns, methods, seeds, scale, hyper, inputs):
                 chosen = {name: float(value) for name, value in (text.split("=") for text in hyper)} or None
-                made = paper.expand(
+                made = experiments.expand(
                     experiment, columns=columns, methods=methods, seeds=seeds, epochs_scale=scale, hyper=chosen, inputs=inputs
                 )
             case options.Sweep(experiment, column, method, seeds, scale, select):
-                made = paper.sweep(experiment, column, method, seeds=seeds, epochs_scale=scale, select=select)
+                made = experiments.sweep(experiment, column, method, seeds=seeds, epochs_scale=scale, select=select)
         assert {config.identity for config in made} == runs
 
 
 def test_the_command_of_a_cell_makes_no_other_cell():
     """Neither the other points of a grid that was selected on the test set, nor the other ratios of a scaling."""
-    grid = paper.sweep("generalization", "cifar100-cnnbn", "swr", seeds=2, select="test")
+    grid = experiments.sweep("generalization", "cifar100-cnnbn", "swr", seeds=2, select="test")
     found = [record(replace(c, inputs="raw")) for c in grid] + records("proportionality", seeds=1)
     made = dict({(cell.command, cell.runs) for table in tables(found) for row in table.rows for cell in row.cells})
     assert len(made) == len(set(made.values())) == 25 + 11
@@ -309,7 +311,7 @@ def test_a_failed_run_is_counted_under_the_table():
 
 
 def test_a_done_run_is_shown_with_its_last_epoch():
-    (config,) = paper.expand("continual-full", columns=["mnist-mlp"], methods=["swr"], seeds=1, epochs_scale=0.02)
+    (config,) = experiments.expand("continual-full", columns=["mnist-mlp"], methods=["swr"], seeds=1, epochs_scale=0.02)
     last = curve(config)[-1]
     (table,) = tables([replace(record(config), last=last)])
     assert table.rows[0].cells[0].mean == last.test_accuracy
@@ -319,7 +321,7 @@ def test_a_done_run_is_shown_with_its_last_epoch():
 @pytest.mark.parametrize("scale", [1.0, 0.5, 0.1, 0.03, 0.005])
 @pytest.mark.parametrize("experiment", ["warm-start", "lr-decay", "proportionality", "permuted-pixels", "five-plus-one"])
 def test_every_length_has_its_command(experiment, scale):
-    for config in paper.expand(experiment, seeds=1, epochs_scale=scale):
+    for config in experiments.expand(experiment, seeds=1, epochs_scale=scale):
         words = shlex.split(protocol.command(config, [0]))
         given = float(words[words.index("--epochs-scale") + 1]) if "--epochs-scale" in words else 1.0
-        assert config in paper.expand(experiment, columns=[config.column], seeds=1, epochs_scale=given)
+        assert config in experiments.expand(experiment, columns=[config.column], seeds=1, epochs_scale=given)

@@ -9,10 +9,9 @@ from threading import Thread
 
 import pytest
 
-from swr.bench.config import RunConfig
-from swr.bench.provenance import Provenance
+from swr.bench.experiments import RunConfig
 from swr.bench.report import watch
-from swr.bench.store import Store
+from swr.bench.store import Provenance, Store
 
 HERE = Provenance({}, None, "host")
 
@@ -26,7 +25,7 @@ def watcher(tmp_path):
 
 @pytest.fixture
 def server(watcher):
-    watcher.look()
+    watcher.update()
     with watch.Server((watch.HOST, 0), watch.Handler) as found:
         found.watcher = watcher
         thread = Thread(target=found.serve_forever)
@@ -49,13 +48,13 @@ def get(server, path="/", host=None):
 
 
 def test_a_store_that_does_not_exist_yet_is_waited_for(watcher):
-    assert watcher.look()
+    assert watcher.update()
     version, text = watcher.current
     assert "there is no store at" in text
     assert not watcher.page.exists()
-    assert not watcher.look()
+    assert not watcher.update()
     add(watcher.path)
-    assert watcher.look()
+    assert watcher.update()
     assert watcher.current[0] != version
     assert "there is no store at" not in watcher.current[1]
     assert "vanilla" in watcher.page.read_text()
@@ -63,39 +62,39 @@ def test_a_store_that_does_not_exist_yet_is_waited_for(watcher):
 
 def test_the_page_is_made_anew_only_when_the_store_changed(watcher):
     add(watcher.path)
-    assert watcher.look()
-    assert [watcher.look() for _ in range(3)] == [False] * 3
+    assert watcher.update()
+    assert [watcher.update() for _ in range(3)] == [False] * 3
     add(watcher.path, seed=1)
-    assert watcher.look()
-    assert not watcher.look()
+    assert watcher.update()
+    assert not watcher.update()
     assert "2 of 2 runs" in watcher.current[1]
 
 
 def test_another_file_in_its_place_is_noticed(watcher, tmp_path):
     add(watcher.path)
-    watcher.look()
+    watcher.update()
     for seed in range(3):
         add(tmp_path / "other.sqlite", seed)
     for name in ("swr.sqlite-wal", "swr.sqlite-shm"):
         (tmp_path / name).unlink(missing_ok=True)
     (tmp_path / "other.sqlite").replace(watcher.path)
-    assert watcher.look()
+    assert watcher.update()
     assert "3 of 3 runs" in watcher.current[1]
 
 
 def test_a_locked_store_is_said_and_the_former_results_stay(watcher, monkeypatch):
     add(watcher.path)
-    watcher.look()
+    watcher.update()
     add(watcher.path, seed=1)
     watcher.close()
     with closing(sqlite3.connect(watcher.path, isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
-        assert watcher.look()
+        assert watcher.update()
         assert "is locked by another process" in watcher.current[1]
         assert "1 of 1 runs" in watcher.current[1]
         other.execute("ROLLBACK")
-    assert watcher.look()
+    assert watcher.update()
     assert "is locked" not in watcher.current[1]
     assert "2 of 2 runs" in watcher.current[1]
 

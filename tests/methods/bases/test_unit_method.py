@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 import swr
 from swr import methods
-from swr.bench.config import RunConfig
 from swr.bench.data import load
+from swr.bench.experiments import RunConfig
 from swr.bench.training import Training
 from swr.errors import InputsError, ModelError, OptionError, StateError
 from swr.units import find_units

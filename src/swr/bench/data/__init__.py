@@ -1,9 +1,9 @@
-"""Datasets as one uint8 tensor per split: found or downloaded, decoded once, memory-mapped after that."""
+"""Datasets as one uint8 tensor per split: found or downloaded, decoded once, then memory-mapped from a cache file."""
 
 from swr.bench.data.catalogue import Status, check, download, known, load, status
 from swr.bench.data.dataset import DataError, Dataset, Split
 from swr.bench.data.sources import SOURCES, Archive, Part, Source
-from swr.bench.data.transforms import hold_out, normalise, with_label_noise
+from swr.bench.data.splits import hold_out, with_label_noise
 
 __all__ = [
     "SOURCES",
@@ -19,7 +19,6 @@ __all__ = [
     "hold_out",
     "known",
     "load",
-    "normalise",
     "status",
     "with_label_noise",
 ]

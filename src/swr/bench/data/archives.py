@@ -1,7 +1,7 @@
-"""From files on disk to the published bytes: raw, gzipped or inside a tar, never more of them than were published.
+"""Read the published bytes from files on disk: raw, gzipped or inside a tar, never more of them than were published.
 
-Nothing is extracted to disk. Whatever a file claims, no more is unpacked than the table of sources allows, and an
-archive with a member that points outside itself is refused as a whole.
+Nothing is extracted to disk. Whatever a file claims, no more is unpacked than the table of sources allows, and an archive
+with a member that points outside the archive is rejected.
 """
 
 import gzip
@@ -55,7 +55,7 @@ def read_parts(source: Source, found: Found) -> dict[str, Content]:
 
 
 def check_digests(source: Source, contents: dict[str, Content]) -> None:
-    """Refuse bytes that are not the published ones."""
+    """Raise a DataError unless the bytes are the published ones."""
     for part in source.parts:
         content = contents[part.name]
         algorithm, _, published = part.digest.partition(":")
@@ -68,11 +68,12 @@ def check_digests(source: Source, contents: dict[str, Content]) -> None:
 
 
 def check_member(archive: Path, name: str, *, link: bool) -> None:
-    """Refuse a member of an archive that would leave the folder it is unpacked in.
+    """Raise a DataError for a member of an archive that would be written outside the folder it is unpacked in.
 
-    archive: for the message.
-    name: the member's name, as the archive gives it.
-    link: whether the member is a symbolic or hard link, a device, or anything but a file or a folder.
+    Args:
+        archive: For the message.
+        name: The member's name in the archive.
+        link: Whether the member is a symbolic or hard link, a device, or anything but a file or a folder.
     """
     posix, windows = PurePosixPath(name), PureWindowsPath(name)
     if posix.is_absolute() or windows.anchor or ".." in windows.parts or link:

@@ -1,4 +1,4 @@
-"""Decoded once, memory-mapped ever after: one file per dataset with a JSON header and four aligned arrays.
+"""The cache of decoded datasets: one memory-mapped file for each, with a JSON header and four aligned arrays.
 
     "swrdata" and the format's version    8 bytes
     length of the header                  8 bytes, little endian
@@ -6,8 +6,8 @@
     header                                JSON: classes, mean, std, each array's type, shape and offset, checksum
     arrays                                train images, train labels, test images, test labels
 
-Reading checks both checksums (3 GB a second), so a damaged file is rebuilt and never used; writing goes to a
-temporary file beside it that takes its place in one step, so a reader sees the old file or the new one.
+Reading checks both checksums (3 GB a second), so a damaged file is rebuilt and never used. Writing replaces the file
+atomically.
 """
 
 import hashlib
@@ -25,8 +25,8 @@ import torch
 from torch import Tensor
 
 from swr.bench.data.dataset import Dataset, Split
-from swr.bench.data.lock import locked
 from swr.bench.data.places import cache_folder
+from swr.bench.files import locked, replacing
 
 MAGIC = b"swrdata1"
 ALIGNMENT = 64
@@ -37,12 +37,13 @@ log = logging.getLogger("swr")
 
 
 def fetch(name: str, place: str, identity: list[str], decode: Callable[[], Dataset]) -> Dataset:
-    """The dataset from its cache file, which is written first when it is missing, damaged, or of other sources.
+    """The dataset from its cache file, which is written first if it is missing, damaged, or made from other sources.
 
-    name: the dataset's name, in front of the file's.
-    place: where the sources are; a new cache file replaces those of the same name and place.
-    identity: everything else that the decoded tensors depend on (paths, sizes, times of change).
-    decode: reads the sources.
+    Args:
+        name: The dataset's name, the first part of the file's.
+        place: Where the sources are; a new cache file replaces those of the same name and place.
+        identity: Everything else that the decoded tensors depend on (paths, sizes, times of change).
+        decode: Reads the sources.
     """
     path, decoded = path_of(name, place, identity), None
     if (dataset := read(path)) is not None:
@@ -86,26 +87,20 @@ def write(path: Path, dataset: Dataset) -> None:
     ).encode()
     header += b" " * (-(24 + len(header)) % ALIGNMENT)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(MAGIC + len(header).to_bytes(8, "little") + zlib.crc32(header).to_bytes(8, "little") + header)
-            for tensor in arrays:
-                file.write(_bytes(tensor))
-                file.write(bytes(-tensor.nbytes % ALIGNMENT))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path, durable=True) as [file]:
+        file.write(MAGIC + len(header).to_bytes(8, "little") + zlib.crc32(header).to_bytes(8, "little") + header)
+        for tensor in arrays:
+            file.write(_bytes(tensor))
+            file.write(bytes(-tensor.nbytes % ALIGNMENT))
 
 
 def read(path: Path, *, whole: bool = True) -> Dataset | None:
-    """The dataset in a cache file, memory-mapped, or None when there is no sound one.
+    """The dataset in a cache file, memory-mapped, or None if there is no valid one.
 
     The tensors are a private map: writing to them changes neither the file nor what other processes see.
 
-    whole: check the arrays too, not only the header and the file's size.
+    Args:
+        whole: Check the arrays too, not only the header and the file's size.
     """
     try:
         with path.open("rb") as file:
@@ -149,7 +144,7 @@ def _bytes(tensor: Tensor) -> memoryview:
 
 
 def _tidy(path: Path, stem: str) -> None:
-    """Remove cache files of the same sources in an earlier state, and what killed processes left."""
+    """Remove older cache files of the same sources, and temporary files of processes that were killed."""
     for other in path.parent.glob(f"{stem}-*.swrdata"):
         if other != path:
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Datasets by name: finding the official files, loading, downloading and checking them."""
+"""Datasets by name: find the official files, load, download and check them."""
 
 import difflib
 import os
@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from swr.bench.data import bits, cache, cifar, digits, idx, tinyimagenet
-from swr.bench.data import folder as image_folder
+from swr.bench.data import cache
 from swr.bench.data.archives import check_digests, read_parts
 from swr.bench.data.dataset import DataError, Dataset, Split, moments
 from swr.bench.data.download import check_hash, fetch
 from swr.bench.data.places import Found, data_folders, locate, part_in
+from swr.bench.data.readers import bits, cifar, digits, idx, tinyimagenet
+from swr.bench.data.readers import folder as image_folder
 from swr.bench.data.sources import SOURCES, Archive, Source
 
 FOLDER = "folder:"
@@ -22,7 +23,7 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Status:
-    """What is on this machine of a dataset."""
+    """What this machine has of a dataset."""
 
     name: str
     source: Source | None
@@ -30,7 +31,7 @@ class Status:
     files: tuple[Path, ...]
     """the files that would be read: official files, the folder, nothing for what is embedded or missing"""
     cached: Path | None
-    """the cache file of decoded tensors, if there is a sound one"""
+    """the cache file of decoded tensors, if there is a valid one"""
     official: bool | None = None
     """whether the files hash to what was published; None when not checked or nothing is published"""
     problem: str | None = None
@@ -38,7 +39,7 @@ class Status:
 
 
 def known() -> tuple[str, ...]:
-    """The names of the datasets, the embedded one first; ``folder:PATH`` is understood besides."""
+    """The names of the datasets, the embedded one first; ``folder:PATH`` is also accepted."""
     return tuple(SOURCES)
 
 
@@ -48,10 +49,11 @@ def load(name: str, folder: PathLike | None = None, *, download: bool = True) ->
     >>> load("digits").classes
     10
 
-    name: one of :func:`known`, or ``folder:PATH`` for ``PATH/train/<class>/*`` and ``PATH/test/<class>/*``; ``bits`` for the
-        shape of what the bit-flipping stream generates.
-    folder: searched first for official files, before ``SWR_DATA`` and the user's cache.
-    download: fetch official files that are in none of these.
+    Args:
+        name: One of :func:`known`, or ``folder:PATH`` for ``PATH/train/<class>/*`` and ``PATH/test/<class>/*``; ``bits`` for
+            the shape of what the bit-flipping stream generates.
+        folder: Searched first for official files, before ``SWR_DATA`` and the user's cache.
+        download: Fetch official files that are in none of these.
     """
     if name == bits.NAME:
         return bits.read()
@@ -71,7 +73,7 @@ def load(name: str, folder: PathLike | None = None, *, download: bool = True) ->
 
 
 def status(name: str, folder: PathLike | None = None) -> Status:
-    """Where a dataset's files are and whether it is decoded already; quick, nothing is hashed or decoded."""
+    """Where a dataset's files are and whether it is decoded already; fast, since nothing is hashed or decoded."""
     source = _source(name)
     try:
         ready = _prepare(name, folder)
@@ -85,7 +87,7 @@ def status(name: str, folder: PathLike | None = None) -> Status:
 
 
 def check(name: str, folder: PathLike | None = None) -> Status:
-    """Read a dataset's files anew, hash them where hashes are published, and say what is wrong with them."""
+    """Read a dataset's files again, compare them with the published hashes, and say what is wrong with them."""
     result = status(name, folder)
     ready = _prepare(name, folder) if result.problem is None else None
     if ready is None:
@@ -108,13 +110,14 @@ def check(name: str, folder: PathLike | None = None) -> Status:
 def download(name: str, folder: PathLike | None = None, *, base: str | None = None) -> Status:
     """Fetch the official files, unless they are on this machine, and check them.
 
-    name: one of :func:`known`.
-    folder: where they go; else ``SWR_DATA``, else the user's cache.
-    base: an address to download from in place of the published one.
+    Args:
+        name: One of :func:`known`.
+        folder: Where they go; by default ``SWR_DATA``, else the user's cache.
+        base: An address to download from instead of the published one.
     """
     source = _source(name)
     if source is None or not source.archives:
-        raise DataError(f"{name} is not a dataset to download, it is there already")
+        raise DataError(f"{name} is not a dataset to download, it is already here")
     if locate(source, folder) is None:
         _download(source, folder, base)
     result = check(name, folder)
@@ -169,7 +172,7 @@ def _prepare(name: str, folder: PathLike | None) -> _Ready | None:
 def _read_parts(source: Source, found: Found) -> Dataset:
     contents = read_parts(source, found)
     train, test = READERS[source.name](source, contents)
-    check_digests(source, contents)  # last: what is wrong with a file's format is said more plainly
+    check_digests(source, contents)  # last: errors in a file's format have clearer messages
     return _dataset(source.name, source.classes, train, test)
 
 
@@ -184,12 +187,12 @@ def _dataset(name: str, classes: int, train: Split, test: Split) -> Dataset:
 def _download(source: Source, folder: PathLike | None, base: str | None) -> None:
     root = data_folders(folder)[0]
     for archive in source.archives:
-        if not _stands(archive, root):
+        if not _unpacked(archive, root):
             fetch(source, archive, root, base=base)
 
 
-def _stands(archive: Archive, root: Path) -> bool:
-    """Whether what a gzipped file holds stands beside its place already, unpacked or packed by someone else."""
+def _unpacked(archive: Archive, root: Path) -> bool:
+    """Whether the parts of a gzipped file are already in its folder, unpacked or compressed in another way."""
     place = (root / archive.path).parent
     return bool(archive.parts) and all(part_in(place, part) for part in archive.parts)
 

@@ -14,7 +14,7 @@ class DataError(SWRError):
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Images and their labels, wholly resident.
+    """Images and their labels, all in memory.
 
     A batch is ``split.images.index_select(0, index)``: for uint8 far faster than ``[index]``.
 
@@ -71,7 +71,8 @@ def moments(images: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
     >>> moments(torch.tensor([0, 255], dtype=torch.uint8).reshape(2, 1, 1, 1))
     ((0.5,), (0.5,))
 
-    images: uint8, [N, C, H, W], at least one image.
+    Args:
+        images: uint8, [N, C, H, W], at least one image.
     """
     channels = images.shape[1]
     histogram = torch.zeros(channels, 256, dtype=torch.int64)

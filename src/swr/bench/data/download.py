@@ -1,7 +1,7 @@
-"""Downloading an official file: resumed, hash-checked, atomic, with a progress bar.
+"""Downloading an official file: resumed, checked by its hash, atomic, with a progress bar.
 
-pooch checks the hash and puts the finished file in its place; :class:`Resuming` fetches the bytes for it, into a hidden
-``.part`` file that outlives an interruption and from whose end the next attempt goes on.
+pooch checks the hash and moves the finished file to its place. :class:`Resuming` fetches the bytes for it into a hidden
+``.part`` file, which stays after an interruption; the next attempt continues at its end.
 """
 
 import logging
@@ -16,13 +16,13 @@ import requests
 import urllib3
 
 from swr.bench.data.dataset import DataError
-from swr.bench.data.lock import locked
-from swr.bench.data.progress import bar
+from swr.bench.data.progress_bar import bar
 from swr.bench.data.sources import Archive, Source
+from swr.bench.files import locked
 
 TIMEOUT = (10.0, 30.0)  # seconds to connect, and between two pieces
-ATTEMPTS = 100  # connections for one file, as long as each brings something
-PATIENCE = 3  # connections in a row that bring nothing, after one that did
+ATTEMPTS = 100  # connections for one file, as long as there is progress
+PATIENCE = 3  # connections in a row without progress, after one with
 
 log = logging.getLogger("swr")
 
@@ -32,8 +32,9 @@ def fetch(source: Source, archive: Archive, folder: Path, *, base: str | None = 
 
     A file of that name that is not the published one is never overwritten.
 
-    base: an address to use in place of the source's own.
-    pause: seconds to wait before an interrupted download goes on.
+    Args:
+        base: An address to use instead of the source's own.
+        pause: Seconds to wait before an interrupted download continues.
     """
     target = folder / archive.path
     try:
@@ -45,10 +46,11 @@ def fetch(source: Source, archive: Archive, folder: Path, *, base: str | None = 
             for address in (base,) if base is not None else source.bases:
                 url = f"{address.rstrip('/')}/{archive.name}"
                 log.info("downloading %s (%.1f MB)", url, archive.size / 1e6)
-                failure = _retrieve(url, archive, target, pause)
-                if failure is None:
+                try:
+                    _retrieve(url, archive, target, pause)
                     return target
-                failures.append(f"{url}: {failure}")
+                except DataError as error:
+                    failures.append(f"{url}: {error}")
     except OSError as error:
         raise DataError(f"{target} cannot be written ({error}): make room or name another data folder") from error
     raise DataError(
@@ -69,11 +71,12 @@ def check_hash(path: Path, archive: Archive) -> None:
 
 
 class Resuming:
-    """A downloader for pooch that goes on where the last attempt stopped.
+    """A downloader for pooch that continues where the last attempt stopped.
 
-    part: the file that collects the bytes and stays when a download is interrupted.
-    size: bytes of the whole file; a server that offers another number has another file.
-    pause: seconds between two connections.
+    Args:
+        part: The file that collects the bytes and stays when a download is interrupted.
+        size: Bytes of the whole file; a server that offers another number has another file.
+        pause: Seconds between two connections.
     """
 
     def __init__(self, part: Path, size: int, pause: float = 1.0) -> None:
@@ -90,7 +93,7 @@ class Resuming:
                     self._attempt(url, show)
                     break
                 except (requests.HTTPError, WrongFile):
-                    raise  # the server answered, and will not answer otherwise
+                    raise  # the server answered; trying again gives the same answer
                 except requests.RequestException:
                     fruitless = 0 if self._have() > best else fruitless + 1
                     best, started = max(best, self._have()), started or fruitless == 0
@@ -153,29 +156,29 @@ class BrokenOff(requests.ConnectionError):
     """The connection ended before the file did."""
 
 
-def _retrieve(url: str, archive: Archive, target: Path, pause: float) -> str | None:
-    """Download through pooch; the reason when that failed.
+def _retrieve(url: str, archive: Archive, target: Path, pause: float) -> None:
+    """Download through pooch, or raise a DataError with the reason.
 
-    When the file was put together from several attempts, the seams may be at fault: once, it is fetched afresh.
+    A file that was assembled from several attempts may be wrong because of that: it is fetched from the start, once.
     """
     part, reason = target.with_name(f".{archive.name}.part"), ""
     for _ in range(2):
         earlier, downloader = part.exists(), Resuming(part, archive.size, pause)
         try:
             pooch.retrieve(url, archive.digest, archive.name, target.parent, downloader=downloader)
-            return None
+            return
         except WrongFile as error:
             part.unlink(missing_ok=True)
             reason = str(error)
             if not earlier:
                 break
         except requests.RequestException as error:
-            return _reason(error)
+            raise DataError(_reason(error)) from error
         except ValueError:  # the hash; pooch has removed the file
             reason = f"what came is not the published file, whose hash is {archive.digest}"
             if not downloader.resumed:
                 break
-    return reason
+    raise DataError(reason)
 
 
 def _reason(error: requests.RequestException) -> str:

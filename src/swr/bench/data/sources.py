@@ -49,7 +49,7 @@ class Source:
     test: int
     """test images"""
     places: tuple[str, ...]
-    """sub-folders of a data folder in which the parts may stand"""
+    """sub-folders of a data folder in which the parts may be"""
     parts: tuple[Part, ...]
     archives: tuple[Archive, ...]
     bases: tuple[str, ...]

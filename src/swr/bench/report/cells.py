@@ -1,4 +1,4 @@
-"""A cell of a table: one number over several seeds, and all that is known of it."""
+"""A cell of a table: one number over several seeds, and everything that belongs to it."""
 
 import math
 import statistics
@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
-from swr.bench import paper, streams
-from swr.bench.config import RunConfig
-from swr.bench.report import notes, protocol
+from swr.bench.experiments import FIRST, LAST, Published, RunConfig, published, run_description
+from swr.bench.report import notes
 from swr.bench.report.statistics import paired, summary
 from swr.bench.store import Record
-from swr.bench.tables import Published
 from swr.bench.training import Epoch
 
 
@@ -27,14 +25,14 @@ class Cell:
     failed: int
     running: int
     note: str
-    """what is missing: ``3 of 5 seeds``, ``running, epoch 120/200``, ``failed``; nothing when all is done"""
+    """what is missing: ``3 of 5 seeds``, ``running, epoch 120/200``, ``failed``; empty if everything is done"""
     mean: float | None
     std: float | None
     """with n - 1, from two seeds on"""
     interval: tuple[float, float] | None
     """where the true mean lies with 95 % confidence, from two seeds on"""
     published: Published | None
-    """the paper's, beside runs that follow its protocol"""
+    """the paper's, for runs that follow its protocol"""
     difference: float | None
     """our mean minus the published one"""
     gain: float | None
@@ -48,15 +46,15 @@ class Cell:
     hyper: str
     """hyper-parameters with the paper's symbols"""
     command: str | None
-    """what computes this cell alone; None where no command of swr does"""
+    """that computes this cell alone; None if there is no such command"""
     runs: tuple[str, ...]
     """ids of all its runs"""
     seconds: float | None
-    """spent in the epochs of the runs that are done; None where that is not known"""
+    """spent in the epochs of the runs that are done; None if unknown"""
 
     @property
     def distance(self) -> float | None:
-        """The difference in standard deviations of the paper's seeds; beyond 2 it asks for a cause."""
+        """The difference in standard deviations of the paper's seeds; beyond 2 it needs an explanation."""
         return self.difference / self.published.std if self.difference is not None and self.published else None
 
     @property
@@ -72,42 +70,45 @@ class Cell:
 
 @dataclass(frozen=True)
 class Quantity:
-    """The number of a finished run that a table is about."""
+    """The number of a finished run that a table shows."""
 
     name: str
     of: Callable[[Record], float | None]
     accuracy: bool = True
-    """the larger the better, and worth a comparison with vanilla"""
+    """the larger the better, and compared with vanilla"""
     lower: bool = False
-    """worth a comparison, but the smaller the better"""
+    """compared with vanilla, but the smaller the better"""
 
 
 TEST = Quantity("final test accuracy", lambda record: record.last.test_accuracy if record.last else None)
 HELD_OUT = Quantity("accuracy on held-out data", lambda record: record.last.validation_accuracy if record.last else None)
 
 
-def judged_by(scenario: str) -> list[Quantity]:
-    """What the runs of a scenario are judged by; of a stream also at its two ends, to tell whether it falls or holds."""
-    metric = streams.metric(scenario)
-    if metric == streams.TEST:
+def judged_by(config: RunConfig) -> list[Quantity]:
+    """What a run is judged by; on a stream also at its two ends, to show whether it falls."""
+    metric = config.setting.metric
+    if not metric.online:
         return [TEST]
-    lower = metric == streams.ERROR
-    return [Quantity(name, partial(_measured, name), lower=lower) for name in (metric, streams.FIRST, streams.LAST)]
+    return [Quantity(name, partial(_measured, name), lower=metric.lower) for name in (metric.name, FIRST, LAST)]
 
 
 def build(row: Sequence[Record], column: str, quantity: Quantity, expected: int, vanilla: Mapping[int, float]) -> Cell:
-    """What the runs of a row say about a column.
+    """The cell of a row in a column.
 
-    expected: seeds that any row has in this column.
-    vanilla: the values of vanilla there, by seed.
+    Args:
+        row: The runs of the row.
+        column: The name of the column.
+        quantity: What the table shows.
+        expected: Number of seeds that any row has in this column.
+        vanilla: The values of vanilla there, by seed.
     """
     records = [record for record in row if record.config.column == column]
     config = records[0].config if records else _unrun(row[0].config, column)
     values = finished(records, quantity)
     found = summary(list(values.values()))
     against = paired(values, vanilla) if row[0].config.line != "vanilla" and quantity.accuracy else None
-    followed = config is not None and quantity is TEST and protocol.reference(config) == config
-    published = paper.published(config.experiment, column, config.line) if config and followed else None
+    followed = config is not None and quantity is TEST and run_description.reference(config) == config
+    paper = published(config.experiment, column, config.line) if config and followed else None
     return Cell(
         values=values,
         expected=expected,
@@ -117,21 +118,21 @@ def build(row: Sequence[Record], column: str, quantity: Quantity, expected: int,
         mean=found.mean if found else None,
         std=found.std if found else None,
         interval=found.interval if found else None,
-        published=published,
-        difference=found.mean - published.mean if found and published else None,
+        published=paper,
+        difference=found.mean - paper.mean if found and paper else None,
         gain=against.difference if against else None,
         p=against.p if against else None,
         pairs=against.pairs if against else 0,
         best=False,
-        hyper=protocol.hyper(config) if config else "",
-        command=protocol.command(config, [r.config.seed for r in records] or [expected - 1]) if config else None,
+        hyper=config.hyper_text if config else "",
+        command=run_description.command(config, [r.config.seed for r in records] or [expected - 1]) if config else None,
         runs=tuple(record.id for record in records),
         seconds=_seconds([record for record in records if record.status == "done"]),
     )
 
 
 def median(epochs: Sequence[Epoch]) -> float | None:
-    """Of the test accuracy over the last tenth of the epochs, of at least one.
+    """The median test accuracy over the last tenth of the epochs, at least one.
 
     >>> median([])
     """
@@ -140,7 +141,7 @@ def median(epochs: Sequence[Epoch]) -> float | None:
 
 
 def change(epochs: Sequence[Epoch]) -> float | None:
-    """Of the test accuracy from the last epoch of a stage to the first of the next, mean over the changes.
+    """The change of the test accuracy from the last epoch of a stage to the first of the next, mean over the changes.
 
     >>> change([])
     """
@@ -149,9 +150,12 @@ def change(epochs: Sequence[Epoch]) -> float | None:
 
 
 def with_best(cells: list[Cell], competing: list[bool], *, lower: bool = False) -> list[Cell]:
-    """Mark the largest mean of a column, to the digits that are shown, if two or more complete cells compete for it.
+    """Mark the largest mean of a column, to the digits that are shown, if there are two or more complete cells.
 
-    lower: the smallest is the best.
+    Args:
+        cells: The cells of the column.
+        competing: Which of them can be the best; reference lines cannot.
+        lower: The smallest is the best.
     """
     means = [
         round(cell.mean, 4) if runs and cell.mean is not None and not cell.note and math.isfinite(cell.mean) else None
@@ -180,8 +184,8 @@ def _measured(name: str, record: Record) -> float | None:
 
 
 def _unrun(config: RunConfig, column: str) -> RunConfig | None:
-    """What a cell without runs would hold, known where the others of its row follow the protocol."""
-    if protocol.reference(config) != config:
+    """The run that a cell without runs would hold, if the others of its row follow the protocol."""
+    if run_description.reference(config) != config:
         return None
-    known = protocol.standard(config.experiment, column, config.line)
+    known = run_description.standard(config.experiment, column, config.line)
     return known[0] if len(known) == 1 else next((one for one in known if one.hyper == config.hyper), None)

@@ -1,12 +1,13 @@
-"""A table as text to copy: Markdown, LaTeX with booktabs, and CSV with everything there is to a cell."""
+"""A table as text to copy: Markdown, LaTeX with booktabs, and CSV with all fields of a cell."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from swr.bench.fields import line
 from swr.bench.report import notes
 from swr.bench.report.tables import Cell, Row, Table
+from swr.bench.store.csv_fields import line
+from swr.bench.words import plural
 
 FIELDS = (
     *("experiment", "protocol", "measure", "method", "title", "hyper", "column", "seeds", "expected", "failed", "running"),
@@ -23,28 +24,25 @@ class Entry:
     text: str
     best: bool = False
     remark: str = ""
-    """what is missing of it, or how many seeds it has where cells differ in that"""
+    """what is missing, or the number of seeds if cells differ in that"""
 
 
 def markdown(table: Table) -> str:
-    """A pipe table with its title above and its notes below.
-
-    Names cannot break out of it: everything that means something in Markdown is escaped.
-    """
+    """A pipe table with its title above and its notes below; everything that has a meaning in Markdown is escaped."""
     head, rows = grid(table)
 
     def cell(entry: Entry) -> str:
-        text = f"**{plain(entry.text)}**" if entry.best else plain(entry.text)
-        return text + (f" ({plain(entry.remark)})" if entry.remark else "")
+        text = f"**{escaped(entry.text)}**" if entry.best else escaped(entry.text)
+        return text + (f" ({escaped(entry.remark)})" if entry.remark else "")
 
     lines = [
-        f"**{plain(caption(table))}**",
+        f"**{escaped(caption(table))}**",
         "",
-        _pipes(map(plain, head)),
+        _pipes(map(escaped, head)),
         _pipes([":--", *["--:"] * (len(head) - 1)]),
         *(_pipes(map(cell, row)) for row in rows),
         "",
-        *(f"- {plain(note)}" for note in _notes(table)),
+        *(f"- {escaped(note)}" for note in _notes(table)),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -58,16 +56,16 @@ def latex(table: Table) -> str:
         if re.fullmatch(r"[-+.\d]+( \\pm [.\d]+)?", text):
             text = f"$\\mathbf{{{text}}}$" if entry.best else f"${text}$"
         else:
-            text = f"\\textbf{{{_tex(entry.text)}}}" if entry.best else _tex(entry.text)
-        return text + (f" ({_tex(entry.remark)})" if entry.remark else "")
+            text = f"\\textbf{{{tex(entry.text)}}}" if entry.best else tex(entry.text)
+        return text + (f" ({tex(entry.remark)})" if entry.remark else "")
 
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{_tex(caption(table))}}}",
+        rf"\caption{{{tex(caption(table))}}}",
         rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
         r"\toprule",
-        " & ".join(map(_tex, head)) + r" \\",
+        " & ".join(map(tex, head)) + r" \\",
         r"\midrule",
         *(" & ".join(map(cell, row)) + r" \\" for row in rows),
         r"\bottomrule",
@@ -88,7 +86,7 @@ def csv(*tables: Table) -> str:
 
 
 def grid(table: Table) -> tuple[list[str], list[list[Entry]]]:
-    """The headings and fields of a printed table: ours, and where the paper has it, the published value and the difference."""
+    """The headings and fields of a printed table: ours, and if the paper has it, the published value and the difference."""
     uniform = seeds(table) is not None
     head, rows = [""], [[Entry(row.title)] for row in table.rows]
     for index, column in enumerate(table.columns):
@@ -107,9 +105,9 @@ def grid(table: Table) -> tuple[list[str], list[list[Entry]]]:
 
 
 def caption(table: Table) -> str:
-    """What a table shows, in a line."""
+    """What a table shows, in one line."""
     count = seeds(table)
-    over = f" over {count} seed{'' if count == 1 else 's'}" if count else " over the seeds"
+    over = f" over {plural(count, 'seed')}" if count else " over the seeds"
     what = "" if table.measure in table.title else f"{table.measure}, "
     return f"{table.title}: {what}mean ± standard deviation{over}"
 
@@ -131,7 +129,7 @@ def _fields(table: Table, row: Row, column: str, cell: Cell) -> tuple[object, ..
 
 
 def _notes(table: Table) -> list[str]:
-    """Those on what a printed table shows: intervals and tests it does not."""
+    """Without those on intervals and tests, which a printed table does not show."""
     return [note for note in table.notes if note not in (notes.INTERVAL, notes.TEST)]
 
 
@@ -139,13 +137,13 @@ def _pipes(fields: Iterable[str]) -> str:
     return f"| {' | '.join(fields)} |"
 
 
-def plain(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
+def escaped(text: str) -> str:
+    """Text escaped for Markdown, on one line."""
     return re.sub(r"([\\`*_\[\]<>|#&~$])", r"\\\1", " ".join(text.split()))
 
 
-def _tex(text: str) -> str:
-    """Text that LaTeX shows as it is, on one line; λ_f as mathematics."""
+def tex(text: str) -> str:
+    """Text escaped for LaTeX, on one line; λ_f as mathematics."""
     return re.sub(r"([α-ω])(?:_(\w))?|.", _symbol, " ".join(text.split()))
 
 

@@ -1,7 +1,7 @@
-"""What lets a page stand alone: data inside it that stays data, the charts' library, and a policy that allows nothing else.
+"""What makes a page self-contained: embedded data, the charts' library, and a content security policy.
 
-Scripts are named by their hashes in the page's content security policy, which forbids every other one, and all that would be
-fetched: whatever the names and errors of runs contain, it is text.
+The policy names our scripts by their hashes and forbids every other one, and everything that would be fetched: whatever the
+names and errors of runs contain is shown as text.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import altair
 import vl_convert
 from markupsafe import Markup
 
-from swr.bench.report.marks import Rows
+from swr.bench.report.charts.marks import Rows
 
 
 def embedded(data: object) -> Markup:
-    """JSON that can stand inside a script element: nothing in it ends the element or opens a comment.
+    """JSON for a script element: nothing in it ends the element or starts a comment.
 
     >>> print(embedded("</script>"))
     "\\u003c/script>"

@@ -1,12 +1,12 @@
-"""What stands under a table, and in the cells that are not complete, in sentences."""
+"""The sentences under a table, and what is missing in cells that are not complete."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from swr.bench import paper, streams
-from swr.bench.report.protocol import column_title, hyper, origin, standard
+from swr.bench.experiments import COLUMNS, column_title, experiments
+from swr.bench.experiments.run_description import origin, standard
 from swr.bench.store import Record
-from swr.bench.tables import PUBLISHED
+from swr.bench.words import plural
 
 if TYPE_CHECKING:
     from swr.bench.report.tables import Row
@@ -30,20 +30,20 @@ TEST = "p: two-sided paired t-test against vanilla over the seeds that both have
 def of_methods(records: Sequence[Record], label: str) -> tuple[str, ...]:
     """Under a table of methods."""
     first = records[0].config
-    plan = paper.EXPERIMENTS.get(first.experiment)
+    plan = experiments().get(first.experiment)
     found = []
     if label:
         found.append(f"Departs from the protocol: {label}." if plan else f"Protocol: {label}.")
     elif plan:
         found.append(f"Protocol: {plan.about}.")
-    if not label and first.experiment in PUBLISHED:
+    if not label and any(first.experiment in column.published for column in COLUMNS.values()):
         found.append(
             "Beside ours: the published value, and ours minus the published, in brackets as a multiple of the published "
             "standard deviation. The paper has 5 seeds, for VGG-16 3."
         )
-    metric = streams.metric(first.scenario)
-    found += [ENDS] if metric != streams.TEST else []
-    best = LEAST if metric == streams.ERROR else BEST
+    metric = first.setting.metric
+    found += [ENDS] if metric.online else []
+    best = LEAST if metric.lower else BEST
     return (*found, SPREAD, INTERVAL, best, TEST, *_chosen(records), *_sizes(records), *_failures(records))
 
 
@@ -63,7 +63,7 @@ def of_grid(records: Sequence[Record], rows: "Sequence[Row]") -> tuple[str, ...]
 
 
 def missing(records: Sequence[Record], done: int, expected: int) -> str:
-    """What a cell lacks; nothing when all its seeds are done.
+    """What a cell lacks; empty if all its seeds are done.
 
     >>> missing([], done=0, expected=5)
     'not run'
@@ -86,11 +86,11 @@ def missing(records: Sequence[Record], done: int, expected: int) -> str:
 
 
 def _chosen(records: Sequence[Record]) -> list[str]:
-    """The hyper-parameters by where they come from; rows that are there for theirs tell them by themselves."""
+    """The hyper-parameters by where they come from, except for methods that have a row for each choice of them."""
     found: dict[str, dict[str, dict[str, list[str]]]] = {}
     for config in {(r.config.line, r.config.column): r.config for r in records}.values():
         if config.hyper and len(standard(config.experiment, config.column, config.line)) < 2:
-            places = found.setdefault(origin(config), {}).setdefault(config.title, {}).setdefault(hyper(config), [])
+            places = found.setdefault(origin(config), {}).setdefault(config.title, {}).setdefault(config.hyper_text, [])
             places.append(column_title(config.column))
     several = len({record.config.column for record in records}) > 1
     return [
@@ -100,7 +100,7 @@ def _chosen(records: Sequence[Record]) -> list[str]:
 
 
 def _sizes(records: Iterable[Record]) -> list[str]:
-    """How much data the runs saw, by their own account: a dataset may be a part of the published one."""
+    """How much data the runs saw, as they recorded it: a dataset may be a part of the published one."""
     found = {r.config.column: r.facts for r in records if "train" in r.facts and "test" in r.facts}
     texts = [f"{column_title(column)} {facts['train']} and {facts['test']}" for column, facts in found.items()]
     return [f"Training and test images: {'; '.join(texts)}."] if texts else []
@@ -112,4 +112,4 @@ def _where(values: dict[str, list[str]], several: bool) -> str:
 
 def _failures(records: Iterable[Record]) -> list[str]:
     failed = sum(record.status == "failed" for record in records)
-    return [f"{failed} run{'' if failed == 1 else 's'} failed: `swr status --errors` shows why."] if failed else []
+    return [f"{plural(failed, 'run')} failed: `swr status --errors` shows why."] if failed else []

@@ -1,9 +1,8 @@
-"""The report as one web page that needs nothing else: tables, charts and runs, opened from disk, without a network."""
+"""The report as one self-contained web page: tables, charts and runs, opened from disk, without a network."""
 
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,45 +16,31 @@ import jinja2
 from markupsafe import Markup
 
 from swr._version import __version__
-from swr.bench.estimate import duration
-from swr.bench.paper import EXPERIMENTS
-from swr.bench.report import formats, palette
-from swr.bench.report.charts import Chart, charts
+from swr.bench.experiments import column_title, experiments, title
+from swr.bench.files import replacing
+from swr.bench.report import formats
+from swr.bench.report.charts import palette
+from swr.bench.report.charts.gallery import Chart, charts
+from swr.bench.report.charts.marks import slug
 from swr.bench.report.inline import embedded, library, packed, policy
-from swr.bench.report.marks import slug
-from swr.bench.report.protocol import column_title, hyper
 from swr.bench.report.results import Results
 from swr.bench.report.tables import Table, tables
-from swr.bench.schema import Record
+from swr.bench.store import Record
+from swr.bench.words import duration
 
 STATUSES = {"done": "done", "running": "running", "pending": "waiting", "failed": "failed"}
 """what a run's status is called on the page"""
 
-TITLES = {
-    "warm-start": "Warm start",
-    "continual-full": "Continual learning, full access",
-    "continual-limited": "Continual learning, limited access",
-    "lr-decay": "Learning rate decay",
-    "quickstart": "Quick start",
-    "five-plus-one": "5+1 classes",
-    "bit-flipping": "Slowly changing regression (bit flipping)",
-}
-"""of experiments whose name says too little"""
-
 
 def write(results: Results, path: Path) -> None:
-    """Write the page; a reader finds the former page or the new one, never a part."""
+    """Write the page, atomically."""
     save(render(results), path)
 
 
 def save(text: str, path: Path) -> None:
-    """Write text to a file in one moment."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        scratch.write_text(text, encoding="utf-8")
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
+    """Write text to a file, atomically."""
+    with replacing(path, mode="w") as [file]:
+        file.write(text)
 
 
 def render(results: Results, *, version: str = "", problem: str = "") -> str:
@@ -64,14 +49,15 @@ def render(results: Results, *, version: str = "", problem: str = "") -> str:
     >>> "No runs yet" in render(Results([], {}))
     True
 
-    version: of a page that is being watched; it asks its server for the newest and reloads itself.
-    problem: a sentence to stand on top.
+    Args:
+        version: Of a page that is being watched; it asks its server for the newest and reloads itself.
+        problem: A sentence to show at the top.
     """
     return fill(contents(results), version=version, problem=problem)
 
 
 def contents(results: Results) -> dict[str, Any]:
-    """All that the page shows of these results; what takes the time."""
+    """Everything that the page shows of these results; this is the slow part."""
     return {
         "settings": embedded({"light": palette.theme(), "dark": palette.theme(dark=True), "colours": palette.darker()}),
         "now": _clock(time.time()),
@@ -112,7 +98,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Run:
-    """A run in the list: what is shown, and by what it is sorted."""
+    """A run in the list: what is shown, and the values it is sorted by."""
 
     record: Record
     status: str
@@ -129,23 +115,14 @@ class Run:
     """its whole configuration, a line for each field"""
 
 
-def title(experiment: str) -> str:
-    """An experiment as a heading.
-
-    >>> title("continual-full")
-    'Continual learning, full access'
-    """
-    return TITLES.get(experiment, experiment.replace("-", " ").capitalize())
-
-
 def _sections(results: Results) -> list[Section]:
-    made, drawn = tables(results.records, results.epochs), charts(results)
+    made, drawn, known = tables(results.records, results.epochs), charts(results), experiments()
     names = dict.fromkeys([*(table.experiment for table in made), *(chart.experiment for chart in drawn)])
     return [
         Section(
             id=f"{slug(name)}-{index}" if slug(name) in [slug(other) for other in list(names)[:index]] else slug(name),
             title=title(name),
-            about=EXPERIMENTS[name].about if name in EXPERIMENTS else "",
+            about=known[name].about if name in known else "",
             tables=[(table, embedded(_copies(table))) for table in made if table.experiment == name],
             charts=[(chart, embedded(_spec(chart))) for chart in drawn if chart.experiment == name],
         )
@@ -169,7 +146,7 @@ def _run(record: Record) -> Run:
         status=STATUSES[record.status],
         column=column_title(record.config.column),
         method=record.config.title,
-        hyper=hyper(record.config),
+        hyper=record.config.hyper_text,
         epochs=f"{last.epoch if last else 0}/{record.config.total}",
         accuracy=None if last is None or math.isnan(last.test_accuracy) else last.test_accuracy,
         time="" if record.seconds is None else duration(record.seconds),

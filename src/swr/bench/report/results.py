@@ -3,15 +3,15 @@
 import os
 from dataclasses import dataclass, replace
 
-from swr.bench.engines import claim
-from swr.bench.schema import METRICS, epoch_of
+from swr.bench.running.engines import claim
 from swr.bench.store import Record, Store
+from swr.bench.store.schema import METRICS, epoch_of
 from swr.bench.training import Epoch
 
 
 @dataclass(frozen=True)
 class Results:
-    """The runs of a store in the order they were added, as they were at one moment."""
+    """A consistent snapshot of a store: its runs in the order they were added."""
 
     records: list[Record]
     """a run whose process died is not ``running`` but ``pending``, as one that was stopped"""
@@ -20,13 +20,14 @@ class Results:
 
 
 def load(store: str | os.PathLike[str] | Store) -> Results:
-    """Read a store, while it is written to or not, in one pass over its metrics.
+    """Read a store in one pass over its metrics, also while runs are being written to it.
 
     >>> with Store(":memory:") as store:
     ...     load(store)
     Results(records=[], epochs={})
 
-    store: an open one, or the path of one that exists.
+    Args:
+        store: An open one, or the path of one that exists.
     """
     if not isinstance(store, Store):
         with Store(store, create=False) as opened:
@@ -41,7 +42,7 @@ def load(store: str | os.PathLike[str] | Store) -> Results:
 
 
 def alive(record: Record, store: Store) -> Record:
-    """The same run, but pending if it is marked as running and no process has it."""
+    """The same run, but pending if it is marked as running and no process executes it."""
     if record.status == "running" and not claim.held(store.folder / record.id):
         return replace(record, status="pending")
     return record

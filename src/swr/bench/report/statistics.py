@@ -68,7 +68,9 @@ def paired(ours: Mapping[int, float], others: Mapping[int, float]) -> Comparison
     >>> paired({0: 0.71, 1: 0.72, 2: 0.75}, {0: 0.65, 1: 0.64, 2: 0.68, 3: 0.66}).pairs
     3
 
-    ours, others: values by seed.
+    Args:
+        ours: Values by seed.
+        others: The same of the other side.
     """
     seeds = [seed for seed in ours if seed in others]
     differences = [ours[seed] - others[seed] for seed in seeds]

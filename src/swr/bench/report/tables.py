@@ -1,4 +1,4 @@
-"""Tables as data: methods x columns of each experiment as in the paper, every cell with all that is known of it.
+"""Tables as data: methods x columns of each experiment as in the paper, every cell with everything that belongs to it.
 
 Runs share a cell only if nothing but the seed tells them apart. Runs of another length, with held-out data or with any other
 change of the protocol have tables of their own, and so have hyper-parameters other than those of the protocol.
@@ -11,18 +11,13 @@ from functools import partial
 from typing import TypeVar
 
 from swr import methods
-from swr.bench import columns, paper, streams
-from swr.bench.config import RunConfig
-from swr.bench.report import cells, notes, protocol
+from swr.bench.experiments import AT_START, COLD, COLUMNS, FIRST, LAST, RunConfig, column_title, experiments, run_description
+from swr.bench.report import cells, notes
 from swr.bench.report.cells import HELD_OUT, TEST, Cell, Quantity
-from swr.bench.report.protocol import column_title, hyper
 from swr.bench.store import Record
 from swr.bench.training import Epoch
 
 __all__ = ["Cell", "Row", "Table", "tables"]
-
-START = "test_accuracy_at_start"
-"""measured once a stage, before its first step; what experiments that go on with the same data are about"""
 
 MEDIAN = "median test accuracy of the last tenth of the epochs"
 CHANGE = "change of the test accuracy when the chunk changes"
@@ -50,26 +45,27 @@ class Table:
     experiment: str
     title: str
     label: str
-    """what differs from the paper's protocol; nothing if it was followed"""
+    """what differs from the paper's protocol; empty if it was followed"""
     measure: str
     """what the numbers are: ``final test accuracy``"""
     columns: tuple[str, ...]
     """as the paper writes them"""
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
-    """sentences to stand under the table"""
+    """sentences under the table"""
 
 
 def tables(records: Iterable[Record], epochs: Mapping[str, Sequence[Epoch]] | None = None) -> list[Table]:
-    """Everything the runs say, the paper's experiments first and in its order.
+    """All tables of these runs, the paper's experiments first and in its order.
 
     >>> tables([])
     []
 
-    epochs: of each run; with them, what is not measured at every epoch is found too.
+    Args:
+        epochs: Of each run; with them, what is not measured at every epoch is found too.
     """
-    groups = _by(records, lambda record: (record.config.experiment, protocol.deviations(record.config)))
-    known = list(paper.EXPERIMENTS)
+    groups = _by(records, lambda record: (record.config.experiment, run_description.deviations(record.config)))
+    known = list(experiments())
     order = sorted(groups, key=lambda key: (known.index(key[0]) if key[0] in known else len(known), bool(key[1])))
     return [table for key in order for table in _tables(groups[key], epochs or {})]
 
@@ -77,7 +73,7 @@ def tables(records: Iterable[Record], epochs: Mapping[str, Sequence[Epoch]] | No
 def _tables(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) -> Iterator[Table]:
     """One experiment under one protocol: its methods, what else was measured, then each method's other hyper-parameters."""
     first = records[0].config
-    label, judged = protocol.label(first), cells.judged_by(first.scenario)
+    label, judged = run_description.label(first), cells.judged_by(first)
     preset, others = _split(sorted(records, key=lambda record: _column_place(record.config.column)))
     vanilla = [record for record in preset if record.config.line == "vanilla"]
     rows = _by(sorted(preset, key=_place), lambda record: (record.config.line, _row_title(record.config)))
@@ -95,18 +91,19 @@ def _tables(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) ->
     for group in _by(sorted(others, key=_place), lambda record: (record.config.line, _keys(record))).values():
         what = "sweep" if first.validation else "other hyper-parameters"
         title = _title(f"{first.experiment}, {group[0].config.title}, {what}", label)
-        points = _by(group, lambda record: (record.config.line, f"{record.config.title} {hyper(record.config)}".strip()))
+        points = _by(group, lambda record: (record.config.line, f"{record.config.title} {record.config.hyper_text}".strip()))
         quantities = [HELD_OUT, TEST] if first.validation else judged
         body = _body(points, quantities, vanilla)
         yield Table(first.experiment, title, label, quantities[0].name, *body, notes.of_grid(group, body[1]))
 
 
 def _measures(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) -> Iterator[Quantity]:
-    """Accuracy without the luck of the last epoch; its change with the chunk; and what else was measured, as it was last."""
+    """The median accuracy of the last epochs; its change with the chunk; and what else was measured, its last value."""
     long = any(len(epochs.get(record.id, ())) >= 20 for record in records)
-    if long and cells.judged_by(records[0].config.scenario) == [TEST]:
+    scenario = records[0].config.setting if records else None
+    if long and scenario and not scenario.metric.online:
         yield Quantity(MEDIAN, lambda record: cells.median(epochs.get(record.id, ())))
-    if epochs and records and records[0].config.scenario == "continual-limited":
+    if epochs and scenario and scenario.data == "replaced" and not scenario.metric.online:
         yield Quantity(CHANGE, lambda record: cells.change(epochs.get(record.id, ())))
     last = {record.id: dict(record.last.measures) if record.last else {} for record in records}
     for run, found in last.items():
@@ -117,18 +114,18 @@ def _measures(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) 
         return last[record.id].get(name)
 
     for name in dict.fromkeys(name for found in last.values() for name in found):
-        if name in (streams.metric(records[0].config.scenario), streams.FIRST, streams.LAST):
+        if scenario and name in (scenario.metric.name, FIRST, LAST):
             continue
-        if name != START:
+        if name != AT_START:
             yield Quantity(f"{name} at the end", partial(value, name), accuracy=False)
-        elif epochs and records[0].config.scenario == "continued":
+        elif epochs and scenario and scenario.data == "same":
             yield Quantity("test accuracy before the last stage", partial(value, name))
 
 
 def _row_title(config: RunConfig) -> str:
     """The method; with its hyper-parameters where the experiment runs it with several."""
-    several = len(protocol.standard(*_where(config))) > 1
-    return f"{config.title} {hyper(config)}" if several else config.title
+    several = len(run_description.standard(*_where(config))) > 1
+    return f"{config.title} {config.hyper_text}" if several else config.title
 
 
 def _split(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
@@ -136,7 +133,9 @@ def _split(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
     preset, others = [], []
     for group in _by(records, lambda record: (record.config.line, record.config.column)).values():
         found = {record.config.hyper for record in group}
-        usual = {one.hyper for one in protocol.standard(*_where(group[0].config))} or (found if len(found) == 1 else set())
+        usual = {one.hyper for one in run_description.standard(*_where(group[0].config))} or (
+            found if len(found) == 1 else set()
+        )
         if group[0].config.validation:
             others += group
             continue
@@ -158,7 +157,7 @@ def _body(
             base = cells.finished([record for record in vanilla if record.config.column == column], quantity)
             found = [cells.build(group, column, quantity, expected, base) for group in rows.values()]
             if quantity.accuracy and quantity is quantities[0]:
-                found = cells.with_best(found, [line != paper.COLD for line, _ in rows], lower=quantity.lower)
+                found = cells.with_best(found, [line != COLD for line, _ in rows], lower=quantity.lower)
             for row, cell in zip(table, found, strict=True):
                 row.append(cell)
             heads.append(column_title(column) + (f", {quantity.name}" if len(quantities) > 1 else ""))
@@ -180,13 +179,13 @@ def _keys(record: Record) -> tuple[str, ...]:
 
 def _place(record: Record) -> tuple[int, tuple[tuple[str, float], ...]]:
     """The paper's order of the methods, then the registry's, then those of users; a grid in order of its values."""
-    plan = paper.EXPERIMENTS.get(record.config.experiment)
-    order = dict.fromkeys([*(plan.methods if plan else ()), paper.COLD, *methods.names(), record.config.line])
+    plan = experiments().get(record.config.experiment)
+    order = dict.fromkeys([*(plan.methods if plan else ()), COLD, *methods.names(), record.config.line])
     return list(order).index(record.config.line), record.config.hyper
 
 
 def _column_place(name: str) -> int:
-    return list(columns.COLUMNS).index(name) if name in columns.COLUMNS else len(columns.COLUMNS)
+    return list(COLUMNS).index(name) if name in COLUMNS else len(COLUMNS)
 
 
 def _by(records: Iterable[Record], key: Callable[[Record], Key]) -> dict[Key, list[Record]]:

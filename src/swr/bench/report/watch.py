@@ -1,4 +1,4 @@
-"""A page that stays current: a small server on this machine alone, which writes the page anew when the store changed."""
+"""A page that is kept up to date: a small local server, which writes the page again when the store has changed."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ from swr.bench.store import Store, StoreError
 
 HOST = "127.0.0.1"
 EVERY = 2.0
-"""seconds between two looks at the store"""
+"""seconds between two checks of the store"""
 REST = 5
-"""how many times as long as writing the page took it is left alone, so that a large store is not read all the time"""
+"""the least pause, in multiples of the time that writing the page took, so that a large store is not read all the time"""
 
 
 def serve(store: Path, page: Path, port: int = 0, *, say: Callable[[str], None] = print) -> None:
-    """Keep the page current until Ctrl-C; in the background, where the parent has SIGINT ignored, until SIGTERM.
+    """Keep the page up to date until Ctrl-C; in the background, where the parent has SIGINT ignored, until SIGTERM.
 
-    store: may come into being later, or be locked for a moment; the page says so meanwhile.
-    page: the file; it is written too, and is the plain report without the reloading.
-    port: 0 takes a free one.
-    say: is told the address.
+    Args:
+        store: May be created later, or be locked for a moment; the page says so meanwhile.
+        page: The file; it is written too, without the script that reloads it.
+        port: 0 takes a free one.
+        say: Receives the address.
     """
     watcher = Watcher(store, page)
     with Server((HOST, port), Handler) as server:
         server.watcher = watcher
-        watcher.look()
+        watcher.update()
         Thread(target=server.serve_forever, daemon=True).start()
         try:
             with suppress(KeyboardInterrupt):
                 ends = "Ctrl-C" if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN else f"kill {os.getpid()}"
-                say(f"{page} is kept current at http://{HOST}:{server.server_port}/ ({ends} ends it)")
+                say(f"{page} is kept up to date at http://{HOST}:{server.server_port}/ ({ends} ends it)")
                 while True:
                     time.sleep(max(EVERY, REST * watcher.cost))
-                    watcher.look()
+                    watcher.update()
         finally:
             server.shutdown()
             watcher.close()
@@ -61,8 +62,12 @@ class Watcher:
         self._seen: object = None
         self._count = 0
 
-    def look(self) -> bool:
-        """Make the page anew if the store changed, or what is wrong with it; whether it did."""
+    def update(self) -> bool:
+        """Write the page again if the store, or the problem with it, has changed.
+
+        Returns:
+            Whether it has.
+        """
         begin = time.monotonic()
         problem = ""
         try:
@@ -71,7 +76,7 @@ class Watcher:
                 self._contents = pages.contents(load(self._opened()))
         except StoreError as error:
             self.close()
-            seen = problem = f"{error}. This page looks again every few seconds."
+            seen = problem = f"{error}. This page tries again every few seconds."
         if seen == self._seen:
             return False
         self._count += 1
@@ -84,7 +89,7 @@ class Watcher:
         return True
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -95,7 +100,7 @@ class Watcher:
         return self._store
 
     def _state(self) -> object:
-        """What changes when another process writes to the store, or puts another file in its place."""
+        """A value that changes when another process writes to the store, or replaces its file."""
         try:
             found = self.path.stat()
         except OSError:
@@ -109,7 +114,7 @@ class Watcher:
 
 
 class Server(ThreadingHTTPServer):
-    """Ends with the program, whatever a browser holds open."""
+    """Ends with the program, also while a browser holds a connection."""
 
     daemon_threads = True
     watcher: Watcher
@@ -121,11 +126,11 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        """Answer those who know us by our own address: another site's page that was led here by its name does not."""
+        """Answer requests to our own address only, not those of another site whose name was made to point here."""
         own = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
         version, text = self.server.watcher.current
         if self.headers.get("Host") not in own:
-            self._answer(403, "text/plain", "this server answers to its own address only")
+            self._answer(403, "text/plain", "this server answers requests to its own address only")
         elif self.path == "/":
             self._answer(200, "text/html", text)
         elif self.path == "/version":
@@ -141,8 +146,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.end_headers()
-        with suppress(BrokenPipeError, ConnectionResetError):  # the reader has gone
+        with suppress(BrokenPipeError, ConnectionResetError):  # the browser closed the connection
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Say nothing: the terminal belongs to the runs."""
+        """Nothing: the terminal belongs to the runs."""

@@ -1,0 +1,140 @@
+"""The commands that train: `quickstart`, `run` and `sweep`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from swr import methods
+from swr.bench import data, experiments
+from swr.bench.cli import arguments, options, reporting
+from swr.bench.cli.preview import preview
+from swr.bench.experiments import RunConfig, find_column, find_experiment
+from swr.bench.report import terminal
+from swr.bench.running import Estimator, Outcome, execute
+from swr.bench.running.progress import view
+from swr.bench.store import Record, Store, provenance_of
+from swr.bench.words import duration, plural
+from swr.errors import SWRError
+
+
+def quickstart(command: options.Quickstart, again: str) -> int:
+    """Digits, noisy labels, warm start."""
+    configs = experiments.expand("quickstart")
+    code, records = _execute("quickstart", configs, command.store, command.workers, None, "cpu", again)
+    if code in (0, 1) and any(record.status == "done" for record in records):
+        print("Digits with 30 % noisy labels, warm start: final test accuracy, mean ± standard deviation\n")
+        print(terminal.gaps(records))
+    if code == 0:
+        print(
+            "\nThe cold start had all the data from the beginning; the others trained on half of it first."
+            "\nNext: swr run warm-start --columns mnist-mlp --dry-run"
+        )
+    return _conclude(code, records, command.store)
+
+
+def run(command: options.Run, again: str) -> int:
+    """An experiment."""
+    configs = experiments.expand(
+        command.experiment,
+        columns=arguments.names(command.columns),
+        methods=arguments.names(command.methods),
+        seeds=command.seeds,
+        epochs_scale=command.epochs_scale,
+        hyper=arguments.hyper(command.hyper),
+        inputs=command.inputs,
+    )
+    for config in configs:  # the user's own methods are imported now, so that mistakes show before anything runs
+        methods.check_options(config.method, dict(config.hyper))
+    device = arguments.device(command.device)
+    if command.dry_run:
+        workers = arguments.workers(command.workers)
+        return preview(command.experiment, configs, command.store, workers, command.data, device)
+    code, records = _execute(command.experiment, configs, command.store, command.workers, command.data, device, again)
+    if code in (0, 1) and any(record.status == "done" for record in records):
+        print(terminal.table(records))
+    return _conclude(code, records, command.store)
+
+
+def sweep(command: options.Sweep, again: str) -> int:
+    """A method's grid."""
+    configs = experiments.sweep(
+        command.scenario,
+        command.column,
+        command.method,
+        seeds=command.seeds,
+        epochs_scale=command.epochs_scale,
+        select=command.select,
+    )
+    device = arguments.device(command.device)
+    title = f"sweep {command.scenario} {command.column} {command.method}"
+    if command.dry_run:
+        return preview(title, configs, command.store, arguments.workers(command.workers), command.data, device)
+    code, records = _execute(title, configs, command.store, command.workers, command.data, device, again)
+    found = terminal.candidates(records, command.select)
+    if code in (0, 1) and found:
+        scenario = find_experiment(command.scenario).scenario
+        on = "the test set, as the paper does" if command.select == "test" else "held-out training data"
+        on = on if scenario.holds_out else f"their {scenario.metric.name}"
+        table = terminal.points(found, scenario.metric.name)
+        print(f"{command.method} on {command.scenario} {command.column}, selected on {on}:\n\n{table}\n")
+        print(f"best: {found[0].label}" + ("" if code == 0 else " (of what is done)"))
+    return _conclude(code, records, command.store)
+
+
+def _execute(
+    title: str,
+    configs: Sequence[RunConfig],
+    path: Path,
+    workers: int | None,
+    folder: Path | None,
+    device: str,
+    again: str,
+) -> tuple[int, list[Record]]:
+    """Run what is missing and show the progress; the exit code and the records of all runs."""
+    count = arguments.workers(workers, device)
+    console = Console(stderr=True)
+    with Store(path) as store:
+        known = {record.id: record.status for record in store.runs(ids=[config.identity for config in configs])}
+        for name in dict.fromkeys(find_column(c.column).dataset for c in configs if known.get(c.identity) != "done"):
+            data.load(name, folder)
+        estimator = Estimator(store.timings(provenance_of(device).host))
+        begin = time.monotonic()
+        try:
+            with view(title, console, estimator, count) as shown:
+                outcome = execute(configs, store, workers=count, data=folder, device=device, view=shown)
+        except SWRError as error:  # not wrong usage any more: the disk is full, no process can be started
+            print(f"swr: {error}", file=sys.stderr)
+            return 1, []
+        code = _close(outcome, console, len(configs), time.monotonic() - begin, again)
+        order = {config.identity: index for index, config in enumerate(configs)}
+        return code, sorted(store.runs(ids=order), key=lambda record: order[record.id])
+
+
+def _close(outcome: Outcome, console: Console, total: int, seconds: float, again: str) -> int:
+    """Print how it ended, and how to continue; the exit code."""
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    failed, done = len(outcome.failed), len(outcome.done)
+    if outcome.signal is not None:
+        say(f"stopped: {done} of {plural(total, 'run')} done, the others are kept. To continue: {again}")
+        return 128 + outcome.signal
+    if failed:
+        say(f"{failed} of {plural(total, 'run')} failed: `swr status --errors` shows why. To try them again: {again}")
+        return 1
+    say(f"all {plural(total, 'run')} done, {duration(seconds)}\n")
+    return 0
+
+
+def _conclude(code: int, records: Sequence[Record], path: Path) -> int:
+    """Write the page; the exit code is that of the runs."""
+    sys.stdout.flush()
+    if records:
+        reporting.conclude(path)
+    return code

@@ -1,0 +1,50 @@
+"""The list of columns. A new one is one more entry."""
+
+from __future__ import annotations
+
+from swr.bench import data
+from swr.bench.experiments.column import Column, Published
+from swr.bench.experiments.models import MODELS
+from swr.bench.experiments.published import FIVE
+from swr.methods import UnknownName
+
+FOLDER = "folder:"
+
+COLUMNS: dict[str, Column] = {
+    column.name: column
+    for column in (
+        *FIVE,
+        Column("digits-mlp", "digits", "mlp", "digits (MLP)", batch_size=32),
+        Column("bits-mlp5", "bits", "mlp5", "bits (5 hidden units)", batch_size=16, made_for="bit-flipping"),
+    )
+}
+"""those of the paper, then those that need no download: digits, and what the bit-flipping stream generates"""
+
+
+def find_column(name: str) -> Column:
+    """The column of that name; any other ``DATASET-MODEL`` is also accepted, ``folder:PATH-cnn`` too.
+
+    >>> find_column("cifar10-cnnbn").model
+    'cnnbn'
+    """
+    if name in COLUMNS:
+        return COLUMNS[name]
+    dataset, _, model = name.rpartition("-")
+    if model in MODELS and (dataset in data.known() or (dataset.startswith(FOLDER) and dataset != FOLDER)):
+        return Column(name, dataset, model, f"{dataset} ({model})", batch_size=32 if dataset == "digits" else 256)
+    models = ", ".join(MODELS)
+    raise UnknownName("column", name, COLUMNS, f", and DATASET-MODEL with the models {models}, for example folder:PATH-cnn")
+
+
+def column_title(name: str) -> str:
+    """A column as the paper writes it; one that this version does not know, by its name."""
+    try:
+        return find_column(name).title
+    except UnknownName:
+        return name
+
+
+def published(experiment: str, column: str, line: str) -> Published | None:
+    """Mean and standard deviation of the final test accuracy in the paper's tables; None where it only has a figure."""
+    found = COLUMNS.get(column)
+    return found.published.get(experiment, {}).get(line) if found else None

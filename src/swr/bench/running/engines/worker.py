@@ -1,0 +1,129 @@
+"""The process that trains: it takes jobs from a pipe, one at a time, and ends with its parent."""
+
+import logging
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+
+from swr.bench.data import load
+from swr.bench.experiments import find_column
+from swr.bench.experiments.material import facts
+from swr.bench.running.engines import claim
+from swr.bench.running.engines.events import Busy, Claimed, Done, Failed, Job, Note, Reported, Stopped, Task
+from swr.bench.training import Epoch, run
+from swr.bench.training.process import keep_memory
+
+
+def main(pipe: "Connection[Any, Any]", lifeline: "Connection[Any, Any]", task: Task) -> None:
+    """Work until the pipe closes.
+
+    Args:
+        pipe: Receives jobs and answers, sends events.
+        lifeline: A message asks to stop at the end of the epoch; when it closes, the parent is dead.
+        task: What to do with a job.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of the terminal; the parent decides
+    stop = threading.Event()
+    threading.Thread(target=_watch, args=(lifeline, stop), daemon=True).start()
+    torch.set_num_threads(1)
+    keep_memory()
+    try:
+        pipe.send(None)  # ready
+        while (job := pipe.recv()) is not None:
+            _work(pipe, job, task, stop)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        os._exit(1)
+
+
+def train(job: Job, report: Callable[[Epoch], None]) -> dict[str, Any]:
+    """Train a run; returns the facts of the data that it saw."""
+    run(job.config, job.checkpoint, data=job.data, device=job.device, report=report)
+    dataset = find_column(job.config.column).dataset
+    return facts(job.config, load(dataset, job.data, download=False))
+
+
+class _Stop(BaseException):
+    """Ends a run at the end of an epoch; not an Exception, so that it is not handled as an error."""
+
+
+def _work(pipe: "Connection[Any, Any]", job: Job, task: Task, stop: threading.Event) -> None:
+    name = job.config.identity
+    try:
+        ours = claim.take(job.folder)
+    except claim.ClaimError as error:
+        pipe.send(Failed(name, f"ClaimError: {error}"))
+        pipe.recv()
+        return
+    if ours is None:
+        pipe.send(Busy(name))
+        return
+    pipe.send(Claimed(name))
+    if not pipe.recv():
+        ours.release(remove=True)
+        return
+
+    def report(epoch: Epoch) -> None:
+        pipe.send(Reported(name, epoch))
+        if stop.is_set():
+            raise _Stop
+
+    finished = False
+    try:
+        with _Notes(lambda text: pipe.send(Note(name, text))):
+            found = task(job, report)
+        pipe.send(Done(name, found))
+        finished = pipe.recv()
+    except _Stop:
+        pipe.send(Stopped(name))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        raise
+    except (Exception, SystemExit):
+        pipe.send(Failed(name, traceback.format_exc()))
+        pipe.recv()
+    ours.release(remove=finished)
+
+
+def _watch(lifeline: "Connection[Any, Any]", stop: threading.Event) -> None:
+    try:
+        while True:
+            lifeline.recv()
+            stop.set()
+    except (EOFError, OSError):
+        os._exit(1)  # like a kill, which all our files survive
+
+
+class _Notes(logging.Handler):
+    """Sends what is logged, and every Python warning once, to the user."""
+
+    def __init__(self, send: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self.send = send
+        self.seen: set[str] = set()
+        self.loggers = [logging.getLogger("swr"), logging.getLogger("py.warnings")]
+
+    def __enter__(self) -> None:
+        logging.captureWarnings(True)
+        for logger in self.loggers:
+            logger.addHandler(self)
+            logger.propagate = False
+
+    def __exit__(self, *_: object) -> None:
+        logging.captureWarnings(False)
+        for logger in self.loggers:
+            logger.removeHandler(self)
+            logger.propagate = True
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send one message, unless this run sent it before."""
+        text = record.getMessage().strip()
+        if record.name == "py.warnings":
+            text = text.splitlines()[0]
+        if text not in self.seen:
+            self.seen.add(text)
+            self.send(text)

@@ -1,0 +1,122 @@
+"""How long runs will take, from the epochs that were measured.
+
+An epoch costs in proportion to the data it trains on, plus the evaluation: unit(stage) = share of the data + EVALUATION.
+Seconds per unit are averaged per column and method; a method that was not measured yet uses its column's average, and without
+any measurement there is no estimate.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from swr.bench.data import Dataset
+from swr.bench.experiments import RunConfig
+from swr.bench.training import Epoch, Training
+from swr.bench.training.process import flushed_denormals, keep_memory
+
+EVALUATION = 0.06  # 10,000 test images, forward only, against 60,000 forward and backward
+
+Timing = tuple[RunConfig, int, int, float]
+"""A configuration, a stage, how many epochs of it were measured, and their mean seconds."""
+
+
+class Estimator:
+    """Seconds per unit of work, learned as epochs come in.
+
+    >>> Estimator().remaining([], workers=2)
+    0.0
+
+    Args:
+        history: What was measured before.
+    """
+
+    def __init__(self, history: Iterable[Timing] = ()) -> None:
+        self._seconds: dict[tuple[object, ...], float] = defaultdict(float)
+        self._units: dict[tuple[object, ...], float] = defaultdict(float)
+        self._starts: list[float] = []
+        for config, stage, epochs, seconds in history:
+            self._add(config, epochs * unit(config, stage), epochs * seconds)
+
+    def measured(self, config: RunConfig, epoch: Epoch) -> None:
+        """Learn from an epoch."""
+        self._add(config, unit(config, epoch.stage), epoch.seconds)
+
+    def started(self, seconds: float) -> None:
+        """Learn how long a run takes to get to its first epoch."""
+        self._starts.append(seconds)
+
+    def calibrate(self, config: RunConfig, dataset: Dataset, device: str) -> None:
+        """Learn from a part of an epoch that is trained now and discarded, about half a second of it."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        keep_memory()  # as the processes that train do
+        try:
+            with flushed_denormals(), torch.random.fork_rng(devices=[]):
+                training = Training(config, dataset, device)
+                indices, count, seconds = training.material.stages[-1].indices, 16, 0.0
+                training.pass_over(indices[:4])  # the first pass also allocates what later ones use
+                while seconds < 0.25 and count < 2 * len(indices):
+                    begin = time.perf_counter()
+                    training.pass_over(indices[:count])[0].item()
+                    seconds = time.perf_counter() - begin
+                    measured, count = min(count, len(indices)), 2 * count
+        finally:
+            torch.set_num_threads(threads)
+        self._add(config, measured / len(indices) * config.setting.share(config, len(config.epochs) - 1), seconds)
+
+    def rate(self, config: RunConfig) -> float | None:
+        """Seconds per unit of work for a run like this one."""
+        for key in _keys(config):
+            if self._units.get(key):
+                return self._seconds[key] / self._units[key]
+        return None
+
+    def whole(self, config: RunConfig) -> float:
+        """The work of a whole run: seconds where that is known, else units."""
+        return _units(config, 0) * (self.rate(config) or 1.0)
+
+    def work(self, runs: Sequence[tuple[RunConfig, Epoch | None]]) -> float:
+        """The work that is left of these runs, measured as in :meth:`whole`."""
+        return sum(_units(c, last.epoch if last else 0) * (self.rate(c) or 1.0) for c, last in runs)
+
+    def remaining(self, runs: Sequence[tuple[RunConfig, Epoch | None]], workers: int) -> float | None:
+        """Seconds until these runs are done, or None if a column among them was never measured.
+
+        No schedule ends before all the work is divided evenly, nor before its longest run does.
+        """
+        rates = [self.rate(config) for config, _ in runs]
+        if None in rates:
+            return None
+        start = sum(self._starts) / len(self._starts) if self._starts else 0.0
+        each = [
+            _units(config, last.epoch) * (rate or 0.0) if last else _units(config, 0) * (rate or 0.0) + start
+            for (config, last), rate in zip(runs, rates, strict=True)
+        ]
+        return max(sum(each) / max(1, min(workers, len(each))), max(each)) if each else 0.0
+
+    def _add(self, config: RunConfig, units: float, seconds: float) -> None:
+        for key in _keys(config):
+            self._units[key] += units
+            self._seconds[key] += seconds
+
+
+def unit(config: RunConfig, stage: int) -> float:
+    """The cost of an epoch of a stage, in passes over all the training data."""
+    return config.setting.share(config, stage) + EVALUATION
+
+
+def _keys(config: RunConfig) -> tuple[tuple[object, ...], ...]:
+    """What runs of equal cost have in common, the closest first."""
+    place = (config.column, config.batch_size, config.examples)
+    return (*place, config.method), place
+
+
+def _units(config: RunConfig, past: int) -> float:
+    """The cost of a run's epochs after the first ``past``."""
+    total = 0.0
+    for stage, epochs in enumerate(config.epochs[-1:] if config.cold else config.epochs):
+        total += max(0, epochs - max(0, past)) * unit(config, stage)
+        past -= epochs
+    return total

@@ -1,0 +1,144 @@
+"""Move results from one machine to another: export a store as CSV files, merge stores or such files into a store.
+
+A run's id is computed from its configuration, so the same run has the same id everywhere. Of two copies a finished one is
+preferred to an unfinished one, otherwise ours is kept.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from swr.bench.experiments import RunConfig
+from swr.bench.store import csv_files
+from swr.bench.store.csv_files import ExchangeError, Row
+from swr.bench.store.database import Store
+from swr.bench.store.schema import COLUMNS, METRICS, Status, epoch_of, row_of
+from swr.bench.words import plural
+from swr.errors import SWRError
+
+__all__ = ["ExchangeError", "Merged", "export", "merge"]
+
+
+@dataclass
+class Merged:
+    """What became of the runs of a source."""
+
+    added: int = 0
+    completed: int = 0
+    """unfinished here, finished there"""
+    kept: int = 0
+    """known already, and not changed"""
+    foreign: int = 0
+    """of a method or an option that this version does not know, left out"""
+
+    def __str__(self) -> str:
+        text = f"{plural(self.added, 'run')} added, {self.completed} completed, {self.kept} known already"
+        return text + (f", {self.foreign} of another version of swr left out" if self.foreign else "")
+
+
+def export(store: Path, folder: Path) -> str:
+    """Write a store as CSV files, also while runs are being written to it.
+
+    Args:
+        folder: It is created; files of an earlier export in it are replaced, others are not touched.
+
+    Returns:
+        A sentence on what was written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ExchangeError(f"{folder} is a file: name a folder with --output")
+    with Store(store, create=False) as opened:
+        runs, epochs = csv_files.write(opened, folder)
+    return f"{plural(runs, 'run')} and {epochs} epochs of {store} are in {folder}: {', '.join(csv_files.FILES)}"
+
+
+def merge(source: Path, store: Path) -> Merged:
+    """Add the runs of a source to a store: all of them or, if anything is damaged, none.
+
+    Args:
+        source: Another store, or a folder that :func:`export` wrote.
+        store: It is created if necessary.
+    """
+    if not source.exists():
+        raise ExchangeError(f"there is nothing at {source}: name a store, or a folder that `swr export` wrote")
+    if store.exists() and source.samefile(store):
+        raise ExchangeError(f"{source} is the store itself: name another one")
+    if source.is_dir():
+        runs, epochs = csv_files.read(source)
+        return _merge(runs, lambda run: epochs[run], store)
+    if not _is_sqlite(source):
+        raise ExchangeError(f"{source} is no store (no SQLite file): name a store, or a folder that `swr export` wrote")
+    with Store(source, create=False) as other, other.reading() as db:
+
+        def read(run: str) -> list[Row]:
+            rows = db.execute(f"SELECT {METRICS} FROM metrics WHERE run = ? ORDER BY epoch", (run,))
+            return [row_of(epoch_of(row)) for row in rows]
+
+        rows = db.execute(f"SELECT {COLUMNS} FROM runs ORDER BY created, id").fetchall()
+        return _merge([(f"{source}, run {row[0]}", row) for row in rows], read, store)
+
+
+def _merge(runs: list[tuple[str, Row]], epochs: Callable[[str], list[Row]], path: Path) -> Merged:
+    configs = [_check(where, row) for where, row in runs]  # all of them, before a store is changed or created
+    merged = Merged()
+    with Store(path) as store, store.writing() as db:
+        known = dict(db.execute("SELECT id, status FROM runs").fetchall())
+        for (_, row), config in zip(runs, configs, strict=True):
+            run, _, status = row[:3]
+            if config is None:
+                merged.foreign += 1
+                continue
+            if run in known and (known[run] == "done" or status != "done"):
+                merged.kept += 1
+                continue
+            merged.completed += run in known
+            merged.added += run not in known
+            known[run] = status
+            db.execute("DELETE FROM metrics WHERE run = ?", (run,))
+            db.execute(
+                f'INSERT OR REPLACE INTO runs (experiment, "column", method, seed, {COLUMNS})'
+                f" VALUES (?, ?, ?, ?, {_marks(row)})",
+                (config.experiment, config.column, config.method, config.seed, *row),
+            )
+            rows = epochs(run)
+            if rows:
+                db.executemany(f"INSERT INTO metrics (run, {METRICS}) VALUES (?, {_marks(rows[0])})", [(run, *r) for r in rows])
+    return merged
+
+
+def _check(where: str, row: Row) -> RunConfig | None:
+    """The configuration of a run, checked for damage; None if it is one of another version."""
+    run, text, status, _, versions, _, host, facts, created = row[:9]
+    if status not in get_args(Status):
+        raise ExchangeError(f"{where}: {status!r} is not the status of a run: export again from an undamaged store")
+    try:
+        data, origin, found = json.loads(text), json.loads(versions), json.loads(facts or "{}")
+        if not (isinstance(data, dict) and isinstance(origin, dict) and isinstance(found, dict)):
+            raise TypeError("not a record")
+        config = RunConfig.from_dict(data)
+    except SWRError:
+        return None
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise ExchangeError(f"{where}: the run is damaged ({error}): export again from an undamaged store") from error
+    if config.identity != run:
+        raise ExchangeError(
+            f"{where}: the id {run!r} does not belong to the configuration, which has {config.identity}: "
+            "one of them was changed; export again from an undamaged store"
+        )
+    if host is None or created is None:
+        raise ExchangeError(f"{where}: host or created is empty: export again from an undamaged store")
+    return config
+
+
+def _is_sqlite(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError as error:
+        raise ExchangeError(f"{path} cannot be read ({error.strerror}): check its permissions") from error
+
+
+def _marks(values: Row) -> str:
+    return ", ".join("?" * len(values))

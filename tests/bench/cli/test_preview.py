@@ -1,0 +1,21 @@
+"""What a dry run prints."""
+
+from stores import finished
+
+from swr.bench import experiments
+
+
+def test_a_dry_run_lists_and_estimates_and_leaves_nothing(swr, folder):
+    code, out, _ = swr("run quickstart --seeds 1 --dry-run --workers 2")
+    assert code == 0
+    assert out.count(" new\n") == 5
+    assert "5 runs, 5 to do" in out
+    assert "time: about" in out
+    assert list(folder.iterdir()) == []
+
+
+def test_a_dry_run_knows_what_is_done(swr):
+    finished("swr.sqlite", experiments.expand("quickstart", seeds=1)[:2])
+    _, out, _ = swr("run quickstart --seeds 1 --dry-run")
+    assert out.count(" done\n") == 2
+    assert "5 runs, 3 to do" in out

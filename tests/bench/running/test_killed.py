@@ -1,0 +1,151 @@
+"""Runs that are killed at random moments end with the same results, bit for bit, and nothing is run twice."""
+
+import dataclasses
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing, suppress
+
+import job_tasks
+import pytest
+import torch
+from job_tasks import quick_engine, read_log
+
+from swr.bench import experiments, training
+from swr.bench.running.jobs import execute
+from swr.bench.running.progress import View
+from swr.bench.store import Store
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+
+
+def without_seconds(epochs):
+    return [dataclasses.replace(epoch, seconds=0.0) for epoch in epochs]
+
+
+@pytest.fixture
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def undisturbed(config, folder):
+    return without_seconds(training.run(config, folder / f"{config.identity}.pt"))
+
+
+class Killer(View, threading.Thread):
+    """Ends a worker's life again and again, until it has done so often enough or is told to stop.
+
+    A view of the runs: every other time it lets an epoch end first, so that kills meet training and checkpoints too.
+    """
+
+    def __init__(self, engine, times, seed):
+        super().__init__(daemon=True)
+        self.engine, self.left, self.random = engine, times, random.Random(seed)
+        self.kills = 0
+        self.over, self.progress = threading.Event(), threading.Event()
+
+    def epoch(self, config, epoch):
+        self.progress.set()
+
+    def run(self):
+        while self.kills < self.left and not self.over.is_set():
+            if self.random.random() < 0.5:
+                self.progress.clear()
+                self.progress.wait(5)
+            time.sleep(self.random.uniform(0.0, 0.2))
+            victims = self.engine.processes
+            if victims:
+                with suppress(ProcessLookupError):
+                    os.kill(self.random.choice(victims), signal.SIGKILL)
+                    self.kills += 1
+
+
+def survive(tmp_path, times, epochs):
+    """Run seed after seed while workers are killed, until that happened often enough; then compare with quiet runs."""
+    configs, kills = [], 0
+    with Store(tmp_path / "s.sqlite") as store:
+        while kills < times:
+            plan = experiments.expand("quickstart", seeds=[len(configs)])
+            configs += [dataclasses.replace(config, epochs=epochs) for config in plan]
+            engine = quick_engine(2, job_tasks.train_and_save)
+            killer = Killer(engine, times - kills, seed=len(configs))
+            killer.start()
+            outcome = execute(configs, store, retries=10**6, engine=engine, view=killer)
+            killer.over.set()
+            killer.join()
+            kills += killer.kills
+            assert len(outcome.done) == len(configs)
+        finished = {record.id: record.finished for record in store.runs()}
+        for run, _, moment in read_log(tmp_path, "begin"):
+            assert float(moment) < finished[run], "a finished run was begun again"
+        assert not store.folder.exists(), "something was left behind"
+        for config in configs:
+            assert without_seconds(store.epochs(config.identity)) == undisturbed(config, tmp_path)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_workers_killed_twenty_times_change_nothing(tmp_path):
+    survive(tmp_path, times=20, epochs=(8, 8))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
+def test_workers_killed_two_hundred_times_change_nothing(tmp_path):
+    survive(tmp_path, times=200, epochs=(40, 40))
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_killed_parent_takes_its_workers_along_and_the_same_command_goes_on(tmp_path):
+    path = tmp_path / "s.sqlite"
+    options = ["--seeds", "1", "--epochs-scale", "0.1", "--methods", "vanilla,swr", "--store", str(path)]
+    command = [sys.executable, "-m", "swr", "run", "quickstart", *options]
+    parent = subprocess.Popen([*command, "--workers", "1"], stderr=subprocess.DEVNULL)
+    workers = children(parent.pid)
+    deadline = time.monotonic() + 180
+    while epochs_in(path) < 3:
+        assert parent.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+        workers |= children(parent.pid)
+    parent.kill()
+    parent.wait()
+    assert workers
+    while any(alive(pid) for pid in workers):
+        assert time.monotonic() < deadline, "a worker outlived its parent"
+        time.sleep(0.05)
+
+    done = subprocess.run([*command, "--workers", "1"], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert "to be continued" in done.stderr
+    configs = experiments.expand("quickstart", seeds=1, epochs_scale=0.1, methods=["vanilla", "swr"])
+    with Store(path) as store:
+        for config in configs:
+            assert without_seconds(store.epochs(config.identity)) == undisturbed(config, tmp_path)
+
+
+def epochs_in(path):
+    if not path.exists():
+        return 0
+    try:
+        with closing(sqlite3.connect(path)) as db:
+            return db.execute("SELECT count(*) FROM metrics").fetchone()[0]
+    except sqlite3.OperationalError:  # it is being created
+        return 0
+
+
+def children(pid):
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
+    return {int(word) for word in found.stdout.split()}
+
+
+def alive(pid):
+    found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
+    return bool(found) and not found.startswith("Z")
