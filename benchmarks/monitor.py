@@ -25,7 +25,7 @@ import swr
 from swr.bench.experiments import models
 from swr.bench.training.process import flushed_denormals
 from swr.diagnostics import Monitor
-from swr.diagnostics.measures import MEASURES
+from swr.diagnostics.monitor.measures import MEASURES
 from timing import Row, Times, show, side_by_side
 
 BATCH = 256

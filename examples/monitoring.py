@@ -20,7 +20,7 @@ from swr.bench.data import Dataset, load
 from swr.bench.experiments import models
 from swr.bench.training import Feed
 from swr.diagnostics import Monitor
-from swr.diagnostics.monitor import Name
+from swr.diagnostics.monitor.recording import Name
 
 BATCH = 256
 

@@ -10,8 +10,6 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from swr.algebra.plan import as_args
-
 
 @contextlib.contextmanager
 def undisturbed(model: nn.Module) -> Iterator[None]:
@@ -64,3 +62,8 @@ def outputs(model: nn.Module, inputs: Any) -> torch.Tensor:
     leaves = pytree.tree_leaves(evaluated(model, inputs))
     found = [leaf.flatten() for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
     return torch.cat(found) if found else torch.zeros(0)
+
+
+def as_args(example_inputs: Any) -> tuple[Any, ...]:
+    """Positional inputs: a tuple or list as it is, anything else alone."""
+    return tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)

@@ -11,8 +11,8 @@ from torch import nn
 
 from swr import ModelError, OptionError
 from swr.diagnostics import balancing, balancing_reference
-from swr.diagnostics.balancing import balancedness, minimal_norm, rebalance
-from swr.diagnostics.entrywise import entrywise_norm
+from swr.diagnostics.balancing.entrywise import entrywise_norm
+from swr.diagnostics.balancing.rebalancing import balancedness, minimal_norm, rebalance
 
 ORDERS = [(1, 1), (2, 2), (1, 2), (2, 1)]
 

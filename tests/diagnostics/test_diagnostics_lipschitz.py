@@ -11,7 +11,7 @@ from torch import nn
 import swr
 from nets import cnn, cnn_bn, inputs_of, layer_norm_mlp, make, mlp
 from swr.diagnostics import lipschitz_bound, spectral_norm
-from swr.diagnostics.lipschitz import constants_along, traced_for_bound
+from swr.diagnostics.lipschitz.bound import constants_along, traced_for_bound
 
 
 def as_matrix(layer, shape):

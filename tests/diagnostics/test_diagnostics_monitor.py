@@ -13,7 +13,7 @@ from torch import nn
 import swr
 from nets import cnn_bn, inputs_of, make, mlp, train
 from swr.diagnostics import Monitor, layer_norms, norm_ratios, read_csv
-from swr.diagnostics.measures import CHEAP, MEASURES
+from swr.diagnostics.monitor.measures import CHEAP, MEASURES
 
 
 def noisy():

@@ -13,10 +13,11 @@ from swr.algebra.copies import aside, copied
 from swr.algebra.flow import Flow
 from swr.algebra.forms import ZERO, Form, Scale, Value, constant, settled
 from swr.algebra.graph import refuse_unready, refuse_wrapped
-from swr.algebra.plan import ScalePlan, as_args, plan_of
+from swr.algebra.plan import ScalePlan, plan_of
 from swr.algebra.rules import lookup
 from swr.algebra.verify import deviation
 from swr.errors import ModelError, OptionError
+from swr.probe import as_args
 
 _LAYERS = (
     nn.Linear,

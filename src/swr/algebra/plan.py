@@ -25,6 +25,7 @@ from swr.algebra.rules import lookup
 from swr.algebra.solve import Kind, Solution, solve
 from swr.algebra.verify import Deviation, deviation
 from swr.errors import ModelError, OptionError, PlanError
+from swr.probe import as_args
 
 _VERSION = 1
 
@@ -263,8 +264,3 @@ def plan_of(model: nn.Module, flow: Flow, output: Form | None) -> ScalePlan:
         statistics={name: form for name, form in flow.statistics.items() if not form.is_zero},
         output=ZERO if output is None else output,
     )
-
-
-def as_args(example_inputs: Any) -> tuple[Any, ...]:
-    """Positional inputs: a tuple or list as it is, anything else alone."""
-    return tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)

@@ -1,18 +1,16 @@
 """The paper's theorems as measurements, and other measures of a network's health; :class:`Monitor` takes them in a loop."""
 
-from swr.diagnostics.balancing import balancedness, minimal_norm, rebalance
+from swr.diagnostics.balancing import balancedness, entrywise_norm, minimal_norm, rebalance
 from swr.diagnostics.bounds import norm_limit, norm_limits, slack, squared_changes
 from swr.diagnostics.curvature import curvature
-from swr.diagnostics.entrywise import entrywise_norm
+from swr.diagnostics.dormancy import Dormant, dormant_units, unit_scores
 from swr.diagnostics.gradients import gradient_norm, gradient_norms, saved_weights, update_ratios
+from swr.diagnostics.layer_norms import anchors_of, balance, layer_norms, layer_weights, norm_ratios
 from swr.diagnostics.lipschitz import LipschitzBound, lipschitz_bound
-from swr.diagnostics.monitor import Monitor
-from swr.diagnostics.norms import anchors_of, balance, layer_norms, layer_weights, norm_ratios
-from swr.diagnostics.operators import spectral_norm
+from swr.diagnostics.monitor import Monitor, read_csv
 from swr.diagnostics.proportional import Proportionality, proportionality
 from swr.diagnostics.ranks import Ranks, effective_rank, feature_ranks, features, srank, stable_rank
-from swr.diagnostics.sinks import read_csv
-from swr.diagnostics.units import Dormant, dormant_units, unit_scores
+from swr.power_iteration import spectral_norm
 from swr.probe import undisturbed
 
 __all__ = [

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from swr.algebra.plan import as_args
-from swr.probe import undisturbed
+from swr.probe import as_args, undisturbed
 
 ACTIVATIONS = """relu relu6 leaky_relu rrelu prelu elu celu selu gelu silu mish softplus hardtanh hardswish hardsigmoid
     tanh sigmoid threshold softsign tanhshrink logsigmoid""".split()  # noqa: SIM905

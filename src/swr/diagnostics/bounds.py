@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from swr.diagnostics.norms import anchors_of
+from swr.diagnostics.layer_norms import anchors_of
 from swr.errors import OptionError
 from swr.rescaling import SoftWeightRescaling
 

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from swr.algebra.plan import as_args
-from swr.diagnostics.norms import layer_weights, norms_by_name
-from swr.probe import undisturbed
+from swr.diagnostics.layer_norms import layer_weights, norms_by_name
+from swr.probe import as_args, undisturbed
 
 LossFunction = Callable[[Any, Any], Tensor]
 """outputs, targets -> the mean loss"""

@@ -13,10 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from swr.algebra.plan import as_args
 from swr.diagnostics.activations import Watched
 from swr.errors import ModelError, OptionError
-from swr.probe import undisturbed
+from swr.probe import as_args, undisturbed
 
 
 @dataclass(frozen=True)

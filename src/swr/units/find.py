@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from swr.algebra.graph import trace
-from swr.algebra.plan import as_args
+from swr.probe import as_args
 from swr.units.labelling import lookup
 from swr.units.labels import Producer, UnitWalk, Use, label
 from swr.units.sites import LeftAlone, Site, find_site

@@ -31,7 +31,7 @@ comes in and -s_i on what goes out, so that
 which e^{2m s_i} = B_i / A_i minimises. Hence N(s) ≤ N(0), and N(s) < N(0) unless A_i = B_i for all i. As ∂N/∂s_i =
 q (A_i - B_i), the updates stand still at the minimum and nowhere else. For p = q the bound is N itself, and each update the
 exact minimum over its layer. (Saul moves all layers at once: e^{m (s_i - s_j)} ≤ (e^{2m s_i} + e^{-2m s_j}) / 2 keeps them
-apart and gives the exponent 1/4m, see :mod:`swr.diagnostics.balancing_reference`.)
+apart and gives the exponent 1/4m, see :mod:`swr.diagnostics.balancing.balancing_reference`.)
 
 **Depth.** The updates alone are slow for a common factor of a whole layer, which has to spread from layer to layer (400
 rounds for sixteen layers). But over such factors the minimum is known: they multiply the layers' parts N_l of N by numbers
@@ -52,7 +52,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from swr.diagnostics.entrywise import check_orders, layers_of, norm_of
+from swr.diagnostics.balancing.entrywise import check_orders, layers_of, norm_of
 
 TOLERANCE = 1e-7
 """the largest abs(log(B_i / A_i)) that is left; the norm is then right to about its square"""

@@ -7,7 +7,7 @@ feed-forward network, H the hidden units.
     a_i  = (Σ_k π_ki / Σ_j π_ij)^{1 / (4 max(p, q))}   for i in H,  1 otherwise
     W_ij <- W_ij a_i / a_j,   b_i <- b_i a_i
 
-:mod:`swr.diagnostics.balancing` proves the descent and gets to the same minimum in fewer, cheaper steps.
+:mod:`swr.diagnostics.balancing.rebalancing` proves the descent and gets to the same minimum in fewer, cheaper steps.
 """
 
 from __future__ import annotations

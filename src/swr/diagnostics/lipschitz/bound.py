@@ -1,7 +1,7 @@
 """An upper bound on a network's Lipschitz constant: the product of its layers' spectral norms, beside the Frobenius bound.
 
 Each tensor x_i of the traced network gets a constant L_i with ‖x_i(a) − x_i(b)‖ ≤ L_i ‖a − b‖ in evaluation mode, from
-those it is computed from; :mod:`swr.diagnostics.slopes` has the rule of every operator.
+those it is computed from; :mod:`swr.diagnostics.lipschitz.slopes` has the rule of every operator.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import torch
 from torch import Tensor, fx, nn
 
 from swr.algebra.graph import Traced, module_path, trace
-from swr.algebra.plan import as_args
 from swr.algebra.walk import Source, Visitor, walk
-from swr.diagnostics.slopes import Bounded, Call, lookup
+from swr.diagnostics.lipschitz.slopes import Bounded, Call, lookup
 from swr.errors import ModelError
-from swr.probe import undisturbed
+from swr.probe import as_args, undisturbed
 
 
 @dataclass(frozen=True)

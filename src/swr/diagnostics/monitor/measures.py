@@ -25,12 +25,12 @@ from torch import Tensor, nn
 from swr.algebra.graph import Traced
 from swr.diagnostics.bounds import norm_limits, slack, squared_changes
 from swr.diagnostics.curvature import curvature
+from swr.diagnostics.dormancy import dormant_units
 from swr.diagnostics.gradients import LossFunction, gradient_norms, saved_weights, update_ratios
-from swr.diagnostics.lipschitz import bound_along, traced_for_bound
-from swr.diagnostics.norms import Norms, anchors_of, balance, layer_norms, norm_ratios
+from swr.diagnostics.layer_norms import Norms, anchors_of, balance, layer_norms, norm_ratios
+from swr.diagnostics.lipschitz.bound import bound_along, traced_for_bound
 from swr.diagnostics.proportional import proportionality
 from swr.diagnostics.ranks import feature_ranks
-from swr.diagnostics.units import dormant_units
 from swr.errors import OptionError
 from swr.probe import outputs, undisturbed
 from swr.rescaling import SoftWeightRescaling

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from swr.diagnostics.gradients import LossFunction
-from swr.diagnostics.measures import CHEAP, Measure, View, build
-from swr.diagnostics.norms import layer_norms
-from swr.diagnostics.sinks import CsvFile, Row, sink_of
+from swr.diagnostics.layer_norms import layer_norms
+from swr.diagnostics.monitor.measures import CHEAP, Measure, View, build
+from swr.diagnostics.monitor.sinks import CsvFile, Row, sink_of
 from swr.errors import AttachError, OptionError, StateError
 from swr.hooks import Around, Handle, group_of, unwrapped
 from swr.rescaling import SoftWeightRescaling
@@ -35,10 +35,10 @@ class Monitor:
     >>> monitor.rows[-1]["norm/0.weight"] < monitor.rows[-1]["limit/0.weight"]
     True
 
-    The names of the measures, what they give and need: :mod:`swr.diagnostics.measures`. Measures that run the network do so in
-    evaluation mode and leave modes, gradients, buffers and random numbers as they were. The default costs well below 2 % of
-    the time of training the paper's MLP and CNN; curvature, Lipschitz bound and ranks cost many steps' time each, so give them
-    a longer interval of their own. Step 0 is recorded when it is attached.
+    The names of the measures, what they give and need: :mod:`swr.diagnostics.monitor.measures`. Measures that run the network
+    do so in evaluation mode and leave modes, gradients, buffers and random numbers as they were. The default costs well below
+    2 % of the time of training the paper's MLP and CNN; curvature, Lipschitz bound and ranks cost many steps' time each, so
+    give them a longer interval of their own. Step 0 is recorded when it is attached.
 
     model: the plain model, below wrappers.
     every: n, for measures without an interval of their own.

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, fx
 
 from swr.algebra.walk import packet
-from swr.diagnostics.operators import spectral_norm
+from swr.power_iteration import spectral_norm
 
 
 @dataclass(frozen=True)
