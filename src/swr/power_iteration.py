@@ -54,13 +54,27 @@ def spectral_norm(
     v = torch.randn(example.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     v = (v / v.norm()).to(example.device, example.dtype)
     estimate = 0.0
-    with torch.enable_grad():
-        for _ in range(iterations):
-            u = operator(v.requires_grad_())
-            (back,) = torch.autograd.grad(u, v, u.detach())
-            square, v = float(u.detach().double().square().sum()), v.detach()
-            estimate = math.sqrt(square)
-            if not float(torch.linalg.vector_norm(back - square * v)) > tolerance * square:
-                break
-            v = back / torch.linalg.vector_norm(back)
+    for _ in range(iterations):
+        u, back = gram(operator, v)
+        square = float(u.double().square().sum())
+        estimate = math.sqrt(square)
+        if not float(torch.linalg.vector_norm(back - square * v)) > tolerance * square:
+            break
+        v = back / torch.linalg.vector_norm(back)
     return estimate
+
+
+def gram(operator: Operator, v: Tensor) -> tuple[Tensor, Tensor]:
+    """A v and AᵀA v: Aᵀ is the derivative of the operator.
+
+    >>> gram(lambda x: 2 * x, torch.ones(1))
+    (tensor([2.]), tensor([4.]))
+
+    Args:
+        operator: linear.
+        v: its input.
+    """
+    v = v.detach().requires_grad_()
+    with torch.enable_grad():
+        u = operator(v)
+    return u.detach(), torch.autograd.grad(u, v, u.detach())[0]

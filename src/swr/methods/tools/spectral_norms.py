@@ -21,6 +21,7 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from swr.errors import InputsError
 from swr.methods.base import restore
 from swr.methods.tools.layers import Affine, wide
+from swr.power_iteration import gram
 from swr.probe import evaluated
 
 WARM_UP = 15
@@ -111,13 +112,7 @@ def operator_map(layer: Affine, sizes: Mapping[nn.Module, Size]) -> Map:
         padding, extra = cast(tuple[int, ...], module.padding), module.output_padding
         return torch.convolution(x, weight, None, module.stride, padding, module.dilation, True, extra, module.groups)
 
-    def gram(x: Tensor) -> Tensor:
-        x = x.detach().requires_grad_()
-        with torch.enable_grad():
-            y = apply(x)
-        return torch.autograd.grad(y, x, y.detach())[0]
-
-    return Map(apply, gram, (1, *sizes[module]), weight)
+    return Map(apply, lambda x: gram(apply, x)[1], (1, *sizes[module]), weight)
 
 
 def input_sizes(model: nn.Module, example_inputs: Any, layers: Sequence[Affine]) -> dict[nn.Module, Size]:
