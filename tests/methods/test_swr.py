@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 import swr
+from nets import confirmed
 from swr import methods
 from swr.errors import OptionError
 
@@ -19,6 +20,7 @@ def grown(model: nn.Module) -> None:
 
 def test_lambda_of_the_features_leaves_the_classifier_alone_after_batch_normalisation():
     loop = Loop("cnnbn", "swr", {"features": 0.1, "classifier": 0.0}, attach=False)
+    confirmed(loop.method.rescaler)
     grown(loop.model)
     before = loop.tensors()
     loop.method.step()
@@ -30,6 +32,7 @@ def test_lambda_of_the_features_leaves_the_classifier_alone_after_batch_normalis
 
 def test_lambda_of_the_classifier_leaves_the_features_alone():
     loop = Loop("cnnbn", "swr", {"features": 0.0, "classifier": 0.1}, attach=False)
+    confirmed(loop.method.rescaler)
     grown(loop.model)
     before = loop.tensors()
     loop.method.step()
@@ -79,3 +82,14 @@ def test_the_two_lambdas_belong_together_and_want_a_feature_extractor():
         methods.SWR(mlp, x, features=0.1)
     with pytest.raises(OptionError, match="no convolution"):
         methods.SWR(mlp, x, features=0.1, classifier=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:the model has changed")
+def test_the_two_lambdas_survive_a_replaced_head():
+    loop = Loop("cnn", "swr", {"features": 0.1, "classifier": 0.2, "inhomogeneous": "hold"})
+    loop.train(0, 2)
+    *_, last = [name for name, module in loop.model.named_children() if isinstance(module, nn.Linear)]
+    loop.model[int(last)] = nn.Linear(loop.model[int(last)].in_features, 5)
+    loop.optimizer.add_param_group({"params": list(loop.model[int(last)].parameters())})
+    loop.train(2, 4)
+    assert set(loop.method.rescaler.coefficients().values()) == pytest.approx({0.1, 0.2})

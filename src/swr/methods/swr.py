@@ -57,7 +57,7 @@ class SWR(Method):
             raise OptionError("SWR wants either coefficient=λ for all layers, or both features=λ_f and classifier=λ_c.")
         if features is not None and classifier is not None:
             if plan is None and example_inputs is not None:
-                plan = analyze(model, example_inputs, inhomogeneous=options.pop("inhomogeneous", "hold"))
+                plan = analyze(model, example_inputs, inhomogeneous=options.get("inhomogeneous", "hold"))
             coefficient = by_part(model, plan, features, classifier)
         if coefficient is None:
             raise OptionError("features=λ_f and classifier=λ_c belong together: give both.")
