@@ -65,5 +65,9 @@ def outputs(model: nn.Module, inputs: Any) -> torch.Tensor:
 
 
 def as_args(example_inputs: Any) -> tuple[Any, ...]:
-    """Positional inputs: a tuple or list as it is, anything else alone."""
-    return tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+    """Positional inputs: a tuple or list as it is, anything else alone, a named tuple such as ``PackedSequence`` too.
+
+    >>> as_args([1, 2]), as_args("one")
+    ((1, 2), ('one',))
+    """
+    return tuple(example_inputs) if type(example_inputs) in (tuple, list) else (example_inputs,)

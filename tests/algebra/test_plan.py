@@ -71,3 +71,16 @@ def test_keep_output_twice_is_once():
     plan = swr.chain(make(mlp)).keeping_output()
     assert plan.keeping_output() == plan
     assert not plan.output_row.any()
+
+
+def test_a_named_tuple_is_one_input():
+    class Reader(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 2)
+
+        def forward(self, packed):
+            return self.layer(packed.data)
+
+    packed = nn.utils.rnn.pack_sequence([torch.randn(4, 3), torch.randn(2, 3)])
+    assert swr.analyze(Reader(), packed).free == ("layer.weight",)

@@ -93,7 +93,8 @@ class SoftWeightRescaling:
         inhomogeneous: "hold" keeps the scale before non-homogeneous activations (GELU, SiLU, tanh); "pass" treats them as
             homogeneous, which is approximate; "raise" refuses models with an operator that restricts the scales.
         keep_output: C = 1, for regression and value functions.
-        plan: a ready plan, for example ``swr.chain(model)``; example inputs beside it serve when the model changes.
+        plan: a ready plan, for example ``swr.chain(model, example_inputs)``; example inputs given beside it serve to analyse
+            the model again when it changes.
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class SoftWeightRescaling:
         if plan is None:
             if self._analysis is None:
                 raise OptionError(
-                    "example inputs are needed to trace the model; pass a batch of inputs, or plan=swr.chain(model)."
+                    "example inputs are needed to trace the model; pass a batch of inputs, or a plan of your own (plan=)."
                 )
             plan = analyze(model, **self._analysis)
         elif inhomogeneous != "hold" and self._analysis is None:
