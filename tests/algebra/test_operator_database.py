@@ -4,7 +4,19 @@ import pytest
 import torch
 
 import swr
-from opinfo.judge import OPERATORS, UNTRACED, Judged, Question, Scaled, Several, judge_all, plans, samples_of, typical
+from opinfo.judge import (
+    OPERATORS,
+    UNTRACED,
+    Judged,
+    Question,
+    Scaled,
+    Several,
+    judge_all,
+    plans,
+    samples_of,
+    typical,
+    verdict_of,
+)
 
 CHUNKS = 8
 
@@ -38,8 +50,9 @@ def test_operators_traced_together_have_the_plans_they_have_alone():
     names = ("matmul", "addmm", "linalg.solve", "var_mean", "nn.functional.layer_norm", "where", "tanh")
     models = [Scaled(op.op, typical(op)) for op in OPERATORS if op.name in names and not op.variant_test_name]
     assert len(models) == len(names)
-    for i, (model, together) in enumerate(zip(models, plans(models), strict=True)):
-        alone = swr.analyze(model, model.inputs)
+    for i, (model, planned) in enumerate(zip(models, plans(models), strict=True)):
+        alone, together = swr.analyze(model, model.inputs), planned.plan
+        assert planned.prefix == f"models.{i}.s."
         mine = tuple(f"models.{i}.{name}" for name in alone.weights)
         assert {f"models.{i}.{name}" for name in alone.scaled} == {n for n in together.scaled if n.startswith(f"models.{i}.")}
         columns = [together.weights.index(name) for name in mine]
@@ -56,6 +69,16 @@ def test_the_page_of_operators_is_current_and_complete():
     moved, movable = share(each for each in measure() if each.used)
     assert moved >= 0.9 * movable
     assert f"| {movable} | {moved} |" in PAGE.read_text()
+
+
+def test_an_operator_that_cannot_be_traced_leaves_the_plans_of_its_batch_as_they_are():
+    questions = [Question(op, typical(op)) for op in OPERATORS if op.name in ("matmul", "allclose", "exp", "bmm")]
+    models = [Scaled(question.operator.op, question.sample) for question in questions]
+    verdicts = {
+        question.operator.name: verdict_of(question, model, planned, 0).verdict
+        for question, model, planned in zip(questions, models, plans(models), strict=True)
+    }
+    assert verdicts == {"matmul": "sound", "allclose": "not traced", "exp": "held", "bmm": "sound"}
 
 
 SLOW_CHUNKS = 40

@@ -144,6 +144,31 @@ def test_a_norm_of_a_running_statistic_is_no_normalisation_layer(read):
     assert plan.verify(model, x) < 1e-4
 
 
+class Given(nn.Module):
+    """Batch norm with statistics that are no buffers."""
+
+    def __init__(self, statistics):
+        super().__init__()
+        self.fc, self.statistics = nn.Linear(4, 4), statistics
+
+    def forward(self, x):
+        h = self.fc(x)
+        return nn.functional.batch_norm(h, *self.statistics(h.detach()), training=False)
+
+
+def test_statistics_that_are_no_buffers_do_not_follow():
+    x = torch.randn(5, 4, dtype=torch.float64)
+    for statistics, kind in (
+        (lambda h: (torch.arange(4.0, dtype=h.dtype), torch.full((4,), 2.0, dtype=h.dtype)), "held"),
+        (lambda h: (h.mean(0), h.var(0)), "free"),
+        (lambda h: (h.mean(0), h.std(0)), "held"),
+    ):
+        model = Given(statistics).double()
+        plan = swr.analyze(model, x)
+        assert plan.solution.kind("fc.weight") == kind
+        assert plan.verify(model, x) < 1e-3
+
+
 DISTANCES = {
     "dist": lambda x, y, p: torch.dist(x, y, p).expand(3),
     "cdist": torch.cdist,

@@ -146,7 +146,15 @@ class Several(nn.Module):
         return outputs
 
 
-def plans(models: Sequence[Scaled]) -> list[swr.ScalePlan | swr.SWRError]:
+@dataclass(frozen=True)
+class Planned:
+    """The plan of an operator; prefix: of its scales in the plan."""
+
+    plan: swr.ScalePlan
+    prefix: str
+
+
+def plans(models: Sequence[Scaled]) -> list[Planned | swr.SWRError]:
     """The plan of each operator alone, or why it cannot be traced, from as few traces as possible."""
     several = Several(models)
     try:
@@ -155,13 +163,13 @@ def plans(models: Sequence[Scaled]) -> list[swr.ScalePlan | swr.SWRError]:
     except (swr.ModelError, swr.InputsError) as error:
         half = len(models) // 2
         return plans(models[:half]) + plans(models[half:]) if half else [error]
-    found: list[swr.ScalePlan | swr.SWRError] = []
+    found: list[Planned | swr.SWRError] = []
     ends = list(itertools.accumulate(several.record.counts, initial=0))
     assert ends[-1] == len(traced.outputs)
-    for begin, end in itertools.pairwise(ends):
+    for i, (begin, end) in enumerate(itertools.pairwise(ends)):
         flow = Flow()
         output = follow(replace(traced, outputs=traced.outputs[begin:end]), flow, lookup, frozen={}, buffers={})
-        found.append(plan_of(several, flow, output))
+        found.append(Planned(plan_of(several, flow, output), f"models.{i}.s."))
     return found
 
 
@@ -173,15 +181,16 @@ def judge_all(questions: Iterable[Question], seed: int = 0) -> Iterator[Judged]:
     batches = [ordinary[i : i + BATCH] for i in range(0, len(ordinary), BATCH)] + [[question] for question in alone]
     for batch in batches:
         models = [Scaled(variant_of(q.operator, q.variant), q.sample) for q in batch]
-        for i, (question, model, plan) in enumerate(zip(batch, models, plans(models), strict=True)):
-            yield verdict_of(question, model, plan, f"models.{i}.s.", seed)
+        for question, model, planned in zip(batch, models, plans(models), strict=True):
+            yield verdict_of(question, model, planned, seed)
 
 
-def verdict_of(question: Question, model: Scaled, plan: swr.ScalePlan | swr.SWRError, prefix: str, seed: int) -> Judged:
+def verdict_of(question: Question, model: Scaled, planned: Planned | swr.SWRError, seed: int) -> Judged:
     """Move what the plan lets move, and look at the outputs."""
     name = question.operator.formatted_name
-    if isinstance(plan, swr.SWRError):
-        return Judged(name, question.variant, "not traced", reason=str(plan))
+    if isinstance(planned, swr.SWRError):
+        return Judged(name, question.variant, "not traced", reason=str(planned))
+    plan, prefix = planned.plan, planned.prefix
     try:
         before = model.outputs(torch.zeros(len(model.s)))
     except RuntimeError as error:  # it reads the storage behind its input, which a product does not have

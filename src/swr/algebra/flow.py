@@ -102,9 +102,13 @@ class Flow:
         return shape
 
     def follow(self, buffer: Value | None, form: Scale) -> None:
-        """A running statistic that must be scaled along, by ``form``."""
-        name = buffer.buffer if buffer is not None else None
-        if name is None or form is ANY:
+        """A running statistic that must be scaled along, by ``form``; what is no buffer must have that form already."""
+        if buffer is None or form is ANY:
+            return
+        name = buffer.buffer
+        if name is None:  # a tensor of another origin: nothing scales it along
+            self.weight(buffer)
+            self.demand(buffer.form, form)
             return
         if self.node is not None:
             self.readers.add((name, self.node))
