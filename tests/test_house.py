@@ -56,3 +56,8 @@ def test_a_folder_with_more_than_ten_files_has_a_readme():
     for folder in [house, *(path for path in house.rglob("*") if path.is_dir() and path.name != "__pycache__")]:
         files = [path for path in folder.iterdir() if path.is_file() and path.suffix != ".pyc"]
         assert len(files) <= 10 or (folder / "README.md").exists(), folder
+
+
+def test_the_map_in_the_documentation_shows_the_graph_as_it_is():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    assert import_graph.mermaid().strip() in page

@@ -75,7 +75,7 @@ class ProportionalScaling(Method):
         super().__init__(model, example_inputs, seed=seed)
         self.ratio = positive(ratio, "ratio c", infinite=False)
         if plan is None and example_inputs is None:
-            raise OptionError("example inputs are needed to trace the model; pass a batch of inputs, or a plan of your own (plan=).")
+            raise OptionError("example inputs are needed to trace the model; pass a batch of inputs, or a plan of your own.")
         self.plan = analyze(model, example_inputs) if plan is None else plan
 
     def new_task(self, batches: Batches | None = None, loss_fn: LossFunction | None = None) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import inspect
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from swr.errors import OptionError, SWRError
+from swr.importing import MissingAttribute, load_attribute
 from swr.methods.all_methods import METHODS
 from swr.methods.base import Method
 
@@ -68,10 +67,10 @@ def describe(name: str) -> tuple[str, Mapping[str, str]]:
 
 def _imported(name: str) -> type[Method]:
     module, _, attribute = name.partition(":")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
     try:
-        found = getattr(importlib.import_module(module), attribute, None)
+        found = load_attribute(name)
+    except MissingAttribute:
+        found = None
     except (ImportError, ValueError) as error:
         raise OptionError(f"the method {name} cannot be imported ({error}): run this in the folder of its module.") from error
     if not (isinstance(found, type) and issubclass(found, Method)):
