@@ -13,8 +13,9 @@ from torch import Tensor
 
 from swr.sharding import Sum, local
 
-# Numbers of entries up to which one float32 accumulator is accurate to 1e-6 on weights of both signs: in any layout, and
-# contiguous. Equal entries give larger errors: 7e-6 at the first size, 5e-5 at the second.
+# Numbers of entries up to which one float32 accumulator is accurate to about 1e-6 on weights of both signs: in any layout, and
+# contiguous (the largest relative error in 1500 normal draws: 9e-7 for 300x200, 1.2e-6 for 400x249). Equal entries give larger
+# errors: 7e-6 at the first size, 5e-5 at the second.
 _SMALL, _CONTIGUOUS = 1 << 13, 100_000
 
 

@@ -246,6 +246,7 @@ def analyze(
 
     Raises:
         ModelError: the model cannot be traced, or is refused by ``inhomogeneous="raise"``.
+        InputsError: the model does not accept the inputs.
         OptionError: ``inhomogeneous`` is none of the three.
     """
     if inhomogeneous not in ("hold", "pass", "raise"):
