@@ -44,7 +44,9 @@ def train(dataset: Dataset, coefficient: float | None, epochs: int, seed: int, o
             right = sum(int((network(x).argmax(1) == y).sum()) for x, y in feeds[1].chunks(1024))
         return right / len(feeds[1])
 
-    cheap: list[Name] = ["norm", "ratio", "balance", "update", *(["limit"] if rescaler else [])]
+    cheap: list[Name] = ["norm", "ratio", "balance", "update"]
+    if rescaler is not None:
+        cheap.append("limit")
     costly: list[Name] = ["dormant", "rank", "lipschitz", "curvature", accuracy]
     seldom = -(-len(feeds[0]) // BATCH) * max(1, epochs // 5)
     monitor = Monitor(  # the first line

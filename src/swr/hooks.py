@@ -1,9 +1,9 @@
-"""Wire a method to an optimizer: something before, something after every real step, whoever calls ``optimizer.step()``.
+"""Attach a method to an optimizer: callbacks before and after every real step, also if a framework calls ``optimizer.step()``.
 
-The hooks are kept out of ``torch.compile``: a compiled ``optimizer.step`` has the same graphs with them as without.
+The hooks are excluded from ``torch.compile``: a compiled ``optimizer.step`` has the same graphs with and without them.
 
-Copying or unpickling an optimizer drops its hooks. An attached optimizer therefore carries a mark that copies keep and
-checkpoints do not (in ``optimizer.defaults``), and one watch over all optimizers warns when a marked one steps without.
+Copying or unpickling an optimizer drops its hooks. An attached optimizer therefore has a mark in ``optimizer.defaults``, which
+copies keep and checkpoints do not. One global hook on all optimizers warns when a marked optimizer steps without its hooks.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from swr.errors import AttachError, AttachWarning
 
 Around = Callable[[Optimizer], None]
-"""What is called with the optimizer, before or after its step."""
+"""a callback that gets the optimizer, before or after its step"""
 
 Added = Callable[[], torch.Tensor | None]
-"""What a closure's loss grows by, since ``before`` has added the gradient of that to the gradients; None for nothing."""
+"""the term to add to a closure's loss because ``before`` added its gradient to the gradients; None for no term"""
 
 _MARK = "swr_attached"  # in optimizer.defaults, which copies keep
 _HANDLES = "_swr_handles"  # an attribute, which copies lose: the active handles
@@ -36,11 +36,11 @@ class Handle:
     A copy of a handle, or one from another process, is not attached to anything.
 
     Args:
-        optimizer: the one to attach to.
-        before: called between backward and the update; None costs nothing.
-        after: called after the update; None costs nothing.
-        added: asked after ``before`` where the step has a closure, whose loss a line search compares with the gradients.
-        owner: what is attached, for whoever asks with :func:`handles_of`.
+        optimizer: the optimizer to attach to.
+        before: called between backward and the update; with None no hook is registered.
+        after: called after the update; with None no hook is registered.
+        added: called after ``before`` if the step has a closure, because a line search compares the loss with the gradients.
+        owner: the attached object, for callers of :func:`handles_of`.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Handle:
 
     @property
     def active(self) -> bool:
-        """Whether it has not been removed, and its optimizer exists."""
+        """Whether it has not been removed and its optimizer still exists."""
         return self._active and self._optimizer() is not None
 
     def remove(self) -> None:
@@ -90,7 +90,7 @@ class Handle:
 
 
 def _after_backward(before: Around, added: Added | None) -> Callable[..., Any]:
-    """A hook that calls ``before`` between backward and the update, also where a closure runs backward inside the step."""
+    """A hook that calls ``before`` between backward and the update, also if a closure runs backward inside the step."""
 
     def hook(optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
@@ -118,11 +118,11 @@ def _detached() -> Handle:
 
 
 def _nothing() -> None:
-    """What a reference to an optimizer that does not exist returns."""
+    """Stands for a reference to an optimizer that no longer exists."""
 
 
 def _watch() -> None:
-    """Look after every step of every optimizer whether it is a copy that lost its hooks; from the first attachment on."""
+    """Check after every step of any optimizer whether it is a copy that lost its hooks; starts with the first attachment."""
     global _watching
     if not _watching:
         _watching = True
@@ -131,7 +131,7 @@ def _watch() -> None:
 
 def _look(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     if _MARK in optimizer.defaults and _HANDLES not in vars(optimizer):
-        del optimizer.defaults[_MARK]  # once is enough
+        del optimizer.defaults[_MARK]  # warn once
         warnings.warn(
             f"this {type(optimizer).__name__} is a copy of an optimizer that a method was attached to: copying and unpickling "
             "drop hooks, so the method no longer acts. Build the method on the model whose parameters this optimizer "
@@ -147,7 +147,11 @@ def handles_of(optimizer: Optimizer) -> list[Handle]:
 
 
 def unwrapped(optimizer: Any) -> Optimizer:
-    """The torch optimizer itself, below wrappers that keep it as ``.optimizer``."""
+    """The torch optimizer itself, unwrapped from objects that keep it as ``.optimizer``.
+
+    Raises:
+        AttachError: there is no ``torch.optim.Optimizer`` inside.
+    """
     while isinstance(getattr(optimizer, "optimizer", None), Optimizer):
         optimizer = optimizer.optimizer
     if not isinstance(optimizer, Optimizer):

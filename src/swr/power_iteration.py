@@ -26,8 +26,8 @@ def spectral_norm(
         u = A v,   v <- Aᵀ u / ‖Aᵀ u‖,   ‖A‖_σ = ‖u‖
 
     Aᵀ is the operator's own derivative (for a convolution the transposed one, with the same stride, padding, dilation and
-    groups), so that nothing is unrolled. The estimate comes from below; it stops when v is a singular vector to a tolerance,
-    and is then right to half of that, mostly to its square.
+    groups), so no matrix is built. The estimate converges from below. The iteration stops when v is a singular vector up to the
+    tolerance; the relative error is then at most half of the tolerance, and usually its square.
 
     >>> round(spectral_norm(torch.diag(torch.tensor([3.0, 1.0]))), 4)
     3.0
@@ -35,22 +35,26 @@ def spectral_norm(
     >>> round(spectral_norm(lambda x: torch.conv2d(x, ones, stride=3), torch.zeros(1, 1, 9, 9)), 4)
     3.0
 
-    operator: a matrix; or a linear function of one tensor, without its bias.
-    example: an input of the function, for its shape, precision and device.
-    iterations: at most.
-    tolerance: on ‖AᵀA v − ‖u‖² v‖ relative to ‖u‖².
-    seed: of the first v; torch's own random numbers are not touched.
+    Args:
+        operator: a matrix, or a linear function of one tensor (a layer without its bias).
+        example: an input of the function, for its shape, precision and device.
+        iterations: the maximum number of iterations.
+        tolerance: the bound on ‖AᵀA v − ‖u‖² v‖ relative to ‖u‖² at which the iteration stops.
+        seed: the seed of the first v; torch's global random state is not used.
+
+    Raises:
+        OptionError: the tensor is not a matrix, or a function was given without an example.
     """
     if isinstance(operator, Tensor):
         if operator.ndim != 2:
             raise OptionError(
-                f"a spectral norm is of a matrix or a linear function, found a tensor of {operator.ndim} axes; "
+                f"a spectral norm needs a matrix or a linear function, found a tensor of {operator.ndim} axes; "
                 "pass a convolution as a function of its input."
             )
         matrix = operator.detach().to(torch.promote_types(operator.dtype, torch.float32))
         return spectral_norm(matrix.mv, matrix[0], iterations=iterations, tolerance=tolerance, seed=seed)
     if example is None:
-        raise OptionError("the spectral norm of a function needs an example of its input, for the shape.")
+        raise OptionError("the spectral norm of a function needs an example of its input, for the shape; pass example=.")
     v = torch.randn(example.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     v = (v / v.norm()).to(example.device, example.dtype)
     estimate = 0.0
@@ -71,8 +75,11 @@ def gram(operator: Operator, v: Tensor) -> tuple[Tensor, Tensor]:
     (tensor([2.]), tensor([4.]))
 
     Args:
-        operator: linear.
+        operator: a linear function.
         v: its input.
+
+    Returns:
+        A v and AᵀA v.
     """
     v = v.detach().requires_grad_()
     with torch.enable_grad():

@@ -1,4 +1,4 @@
-"""Run a network to look at it, and leave it as it was."""
+"""Run a network for a measurement, and leave it as it was."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from torch.utils import _pytree as pytree
 
 @contextlib.contextmanager
 def undisturbed(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside; afterwards the modes, the buffers and the random numbers are what they were, bit for bit.
+    """Evaluation mode inside; afterwards modes, buffers and random numbers are restored bit for bit.
 
-    Modes are set as attributes: ``train()`` and ``eval()`` of some models do more than that, such as merging adapters.
-    Forward hooks run as in any evaluation.
+    Modes are set as attributes, because ``train()`` and ``eval()`` of some models do more, such as merging adapters. Forward
+    hooks run as in any evaluation.
 
     >>> with undisturbed(model):
     ...     model.training
     False
+
+    Args:
+        model: any module.
     """
     modules = list(model.modules())
     modes = [module.training for module in modules]
@@ -47,7 +50,7 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
 
 
 def evaluated(model: nn.Module, inputs: Any) -> Any:
-    """What the model returns in evaluation mode; it is left as it was.
+    """The output of a model in evaluation mode; the model is left as it was.
 
     Args:
         model: any module.
@@ -58,7 +61,7 @@ def evaluated(model: nn.Module, inputs: Any) -> Any:
 
 
 def outputs(model: nn.Module, inputs: Any) -> torch.Tensor:
-    """f_θ(x) in evaluation mode, all floating-point outputs in one vector."""
+    """f_θ(x) in evaluation mode, with all floating-point outputs in one vector."""
     leaves = pytree.tree_leaves(evaluated(model, inputs))
     found = [leaf.flatten() for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
     return torch.cat(found) if found else torch.zeros(0)

@@ -1,6 +1,6 @@
-"""Sharded parameters (DTensor, as FSDP2 makes them): the part on this rank, and sums over the ranks.
+"""Sharded parameters (DTensor, as in FSDP2): the part on this rank, and sums over the ranks.
 
-Nothing here is imported or asked for until a model really is sharded.
+``torch.distributed.tensor`` is not imported before a model is sharded.
 """
 
 from __future__ import annotations
@@ -18,24 +18,25 @@ if TYPE_CHECKING:
 
 
 def as_sharded(tensor: Tensor) -> DTensor | None:
-    """The tensor, if it is distributed."""
+    """The tensor, if it is a DTensor; else None."""
     module = sys.modules.get("torch.distributed.tensor")
     return tensor if module is not None and isinstance(tensor, module.DTensor) else None
 
 
 def local(tensor: Tensor) -> Tensor:
-    """What this rank holds of a tensor: all of it, unless it is sharded. In-place changes reach the tensor."""
+    """The part of a tensor on this rank, which is all of it unless it is sharded. In-place changes change the tensor."""
     sharded = as_sharded(tensor)
     return tensor if sharded is None else sharded.to_local().detach()
 
 
 class Sum:
-    """Adds up one number per tensor over the ranks that hold different parts of it.
+    """Sums one number per tensor over the ranks that hold different parts of it.
 
-    One all-reduce serves all tensors that are sharded over the same dimensions of the same mesh, however many there
-    are. What every rank holds in full is not added.
+    All tensors that are sharded over the same dimensions of the same mesh share one all-reduce. Numbers of tensors that every
+    rank holds in full are not summed. It is false if no tensor is sharded.
 
-    tensors: those that the numbers belong to.
+    Args:
+        tensors: the tensors that the numbers belong to.
     """
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
@@ -55,7 +56,11 @@ class Sum:
         return bool(self._groups)
 
     def __call__(self, numbers: Tensor) -> Tensor:
-        """The sums; the last dimension of ``numbers`` is one entry per tensor."""
+        """The sums over the ranks.
+
+        Args:
+            numbers: any shape whose last dimension has one entry per tensor.
+        """
         from torch.distributed.tensor import DTensor, Partial, Placement, Replicate
 
         for mesh, dimensions, mask in self._groups:

@@ -1,4 +1,4 @@
-"""A plan as a text table: every parameter, what it may do, and why."""
+"""A plan as a text table: every parameter, how it may be scaled, and why."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _LISTED = 3  # weights named in one cell; the rest are counted
 def table(plan: ScalePlan, notes: Mapping[str, str] | None = None) -> str:
     """One line per parameter and running statistic, the output last.
 
-    notes: a remark per parameter, in a column of its own.
+    Args:
+        plan: the plan.
+        notes: a remark per parameter, shown in an extra column.
     """
     head = ["parameter", "shape", "role", "scaled by", "why"]
     rows = [[name, _shape(plan.shapes[name]), *_parameter(plan, name)] for name in plan.shapes]
@@ -57,7 +59,7 @@ def _parameter(plan: ScalePlan, name: str) -> list[str]:
 
 
 def _reason(plan: ScalePlan, weight: str) -> str:
-    """The shortest demand that names the weight."""
+    """The reason of the shortest constraint on the weight."""
     about = [e for e in plan.solution.constraints if weight in e.form.terms]
     return min(about, key=lambda e: len(e.form)).reason
 

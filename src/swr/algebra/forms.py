@@ -1,7 +1,7 @@
 """Log-scales as linear forms, and the equations they must satisfy.
 
 Multiply every parameter p by exp(θ_p). The logarithm of the factor by which a tensor of the network is multiplied
-is then a linear form Σ k_p θ_p; this file is the arithmetic of such forms and what is known of a tensor.
+is then a linear form Σ k_p θ_p. This file has the arithmetic of such forms, and what the algebra knows about a tensor.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Form:
 
     @property
     def is_zero(self) -> bool:
-        """Whether the scale never changes."""
+        """Whether the form is 0, so that the scale never changes."""
         return not self.terms
 
     def __add__(self, other: Form) -> Form:
@@ -83,14 +83,14 @@ class Anything(Enum):
 
 
 ANY: Final = Anything.ANY
-"""The form of a tensor of zeros and infinities: no factor changes it, so it fits every form."""
+"""the form of a tensor of zeros and infinities: no factor changes it, so it fits every form"""
 
 Scale = Form | Anything
-"""What is known of a tensor's log-scale."""
+"""what is known about the log-scale of a tensor"""
 
 
 def settled(scale: Scale) -> Form:
-    """The form itself; 0 for what fits every form.
+    """The form itself; 0 for :data:`ANY`.
 
     >>> settled(ANY)
     0
@@ -100,7 +100,12 @@ def settled(scale: Scale) -> Form:
 
 @dataclass(frozen=True)
 class Equation:
-    """A demand: the form must vanish, and why."""
+    """A constraint: the form must be zero.
+
+    Attributes:
+        form: the form.
+        reason: why it must be zero, for error messages and tables.
+    """
 
     form: Form
     reason: str
@@ -108,13 +113,14 @@ class Equation:
 
 @dataclass(frozen=True)
 class Value:
-    """What the algebra knows of one tensor of the traced network.
+    """What the algebra knows about one tensor of the traced network.
 
-    form: its log-scale, or ANY.
-    leaves: the parameters it is computed from, if it is computed from parameters and constants alone.
-    pure: whether that is so (a constant is pure and has no leaves).
-    tensor: its value, where it is a constant and small enough to be known.
-    buffer: its name, where it is a buffer of the model.
+    Attributes:
+        form: its log-scale, or ANY.
+        leaves: the parameters that it is computed from, if it is computed from parameters and constants only.
+        pure: whether it is computed from parameters and constants only; a constant is pure and has no leaves.
+        tensor: its value, if it is a constant and small enough to be stored.
+        buffer: its name, if it is a buffer of the model.
     """
 
     form: Scale

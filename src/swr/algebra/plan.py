@@ -1,7 +1,7 @@
 """ScalePlan: the equations of a network solved once, as data keyed by parameter name.
 
-All demands together are one homogeneous linear system A θ = 0. SWR asks for targets t_w on the weights; the plan is
-the closest admissible answer,
+All equations together are one homogeneous linear system A θ = 0. SWR sets targets t_w for the weights; the plan gives
+the closest admissible θ,
 
     θ = P t,   P = the projection onto { θ : A θ = 0 } in least squares over the weights.
 """
@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -34,21 +34,22 @@ _VERSION = 1
 class ScalePlan:
     """Which parameters of a network may be scaled, and how the others follow.
 
-    Multiplying the weights by exp(P t) and everything else as the plan says multiplies the network's output by one
-    constant, for any targets t.
+    If the weights are multiplied by exp(P t) and all other parameters as the plan says, the network's output is multiplied by
+    one constant, for any targets t.
 
     >>> net = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
     >>> plan = analyze(net, torch.randn(5, 4))
     >>> plan.free, plan.followers
     (('0.weight', '2.weight'), ('0.bias', '2.bias'))
 
-    shapes: every parameter of the model and its shape; a plan fits models with the same ones.
-    weights: the parameters that multiply, in order; targets are given for these.
-    followers: the parameters that are only ever added.
-    frozen: the parameters that were constants (``requires_grad=False``).
-    equations: what must hold, and why.
-    statistics: running statistics of normalisation layers, each with its form.
-    output: the form of the network's output, log C.
+    Attributes:
+        shapes: every parameter of the model and its shape; a plan fits models with the same names and shapes.
+        weights: the parameters that multiply, in order; targets are given for these.
+        followers: the parameters that are only added, such as biases.
+        frozen: the parameters that were constants (``requires_grad=False``).
+        equations: the forms that must be zero, each with its reason.
+        statistics: running statistics of normalisation layers, each with its form.
+        output: the form of the network's output, log C.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
@@ -76,7 +77,7 @@ class ScalePlan:
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """Parameters that the traced computation never reads; they are left alone."""
+        """Parameters that the traced computation never reads; they are not scaled."""
         used = {*self.weights, *self.followers, *self.frozen}
         return tuple(name for name in self.shapes if name not in used)
 
@@ -104,7 +105,7 @@ class ScalePlan:
 
     @cached_property
     def scaled(self) -> tuple[str, ...]:
-        """Every parameter and running statistic that a rescale can touch."""
+        """Every parameter and running statistic that a rescale can change."""
         moved = torch.stack([*self._rows.values()]).any(1).tolist() if self._rows else []
         return tuple(name for name, moves in zip(self._rows, moved, strict=True) if moves)
 
@@ -114,7 +115,7 @@ class ScalePlan:
         return self.solution.row(self.output)
 
     def keeping_output(self) -> ScalePlan:
-        """The same plan with C = 1: the function itself, not only its direction, is kept."""
+        """The same plan with C = 1: the function itself is kept, not only up to a constant."""
         kept = Equation(self.output, "the output keeps its scale")
         return self if kept in self.equations else replace(self, equations=(*self.equations, kept))
 
@@ -140,7 +141,7 @@ class ScalePlan:
     def verify(
         self, model: nn.Module, example_inputs: Any = (), kwargs: Mapping[str, Any] | None = None, *, seed: int = 0
     ) -> Deviation:
-        """Rescale a copy at random and measure how far its function is from proportional.
+        """Rescale a copy with random scalers and measure how far its function is from proportional.
 
             max over outputs of  ‖f_θ'(x) − C f_θ(x)‖_∞ / ‖C f_θ(x)‖_∞
 
@@ -149,8 +150,8 @@ class ScalePlan:
 
         A normalisation layer divides by √(σ² + ε), which is not proportional to σ. The number that is returned leaves
         these epsilons out: it is measured with every ``eps``, ``epsilon`` and ``variance_epsilon`` of a module made
-        negligible. ``total`` is the deviation with them. An epsilon that a forward writes as a number of its own
-        counts in both.
+        negligible. ``total`` is the deviation with them. An epsilon that is a number in
+        the code of a forward counts in both.
 
         >>> net = nn.Sequential(nn.Linear(4, 3), nn.LayerNorm(3), nn.Linear(3, 2))
         >>> x = torch.randn(5, 4)
@@ -162,10 +163,10 @@ class ScalePlan:
             model: the model the plan was made from.
             example_inputs: as in :func:`analyze`.
             kwargs: as in :func:`analyze`.
-            seed: of the scalers, and of the model's own randomness.
+            seed: the seed of the scalers and of the model's own randomness.
 
         Returns:
-            The deviation, a float that also says its ``total``, and in ``epsilon`` what the epsilons add.
+            The deviation: a float with the attributes ``total``, and ``epsilon`` for what the epsilons add.
         """
         return deviation(self, model, as_args(example_inputs), dict(kwargs or {}), seed)
 
@@ -191,7 +192,11 @@ class ScalePlan:
 
     @classmethod
     def from_json(cls, text: str) -> ScalePlan:
-        """Read a plan written by :meth:`to_json`."""
+        """Read a plan written by :meth:`to_json`.
+
+        Raises:
+            PlanError: the text is not a plan, or has another format version.
+        """
         try:
             data = json.loads(text)
             if data["version"] != _VERSION:
@@ -219,21 +224,30 @@ def analyze(
     example_inputs: Any = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
-    inhomogeneous: str = "hold",
+    inhomogeneous: Literal["hold", "pass", "raise"] = "hold",
 ) -> ScalePlan:
-    """Find out how the parameters of a model may be scaled without changing its function but for one constant.
+    """Find how the parameters of a model may be scaled so that its function changes only by one constant factor.
 
-    The model is traced once, in the mode it is in (train or eval), without being run or changed.
+    The model is traced once, in its current mode (train or eval). It is neither run nor changed.
 
     >>> plan = analyze(nn.Linear(3, 2), torch.randn(1, 3))
     >>> plan.free
     ('weight',)
 
-    model: a plain model, before it is wrapped (DDP, FSDP, torch.compile).
-    example_inputs: a tensor, or a tuple of positional inputs.
-    kwargs: keyword inputs.
-    inhomogeneous: "hold" the scale before non-homogeneous activations (GELU, SiLU, tanh); "pass" treats them as homogeneous,
-        which is approximate; "raise" refuses models with an operator that restricts the scales.
+    Args:
+        model: a plain model, before it is wrapped (DDP, FSDP, torch.compile).
+        example_inputs: a tensor, or a tuple of positional inputs.
+        kwargs: keyword inputs.
+        inhomogeneous: "hold" keeps the scale before non-homogeneous activations (GELU, SiLU, tanh); "pass" treats them as
+            homogeneous, which is approximate; "raise" refuses models with an operator that restricts the scales.
+
+    Returns:
+        The plan.
+
+    Raises:
+        ModelError: the model cannot be traced, or is refused by ``inhomogeneous="raise"``.
+        InputsError: the model does not accept the inputs.
+        OptionError: ``inhomogeneous`` is none of the three.
     """
     if inhomogeneous not in ("hold", "pass", "raise"):
         raise OptionError(f'inhomogeneous must be "hold", "pass" or "raise", found {inhomogeneous!r}.')
@@ -252,7 +266,7 @@ def analyze(
 
 
 def plan_of(model: nn.Module, flow: Flow, output: Form | None) -> ScalePlan:
-    """What a flow has collected, as a plan of the model."""
+    """The plan of a model, from the equations that a flow has collected."""
     parameters = dict(model.named_parameters())
     frozen = tuple(name for name, p in parameters.items() if not p.requires_grad)
     return ScalePlan(

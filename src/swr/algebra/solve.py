@@ -1,4 +1,4 @@
-"""Solve A θ = 0 for the followers, and project onto what is left over the weights."""
+"""Solve A θ = 0 for the followers, and project onto the solutions for the weights."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _TOLERANCE = 1e-9  # of singular values and of matrix entries; forms have small 
 class Solution:
     """θ = P t over the weights, and every other parameter as a form in them.
 
-    weights: names, in the order of the columns.
-    projection: P, float64, symmetric; the identity for a feed-forward network.
-    follows: follower -> its form in the weights.
-    constraints: what is demanded of the weights alone.
+    Attributes:
+        weights: names, in the order of the columns.
+        projection: P, float64, symmetric; the identity for a feed-forward network.
+        follows: the form of each follower in the weights.
+        constraints: the equations between weights alone.
     """
 
     weights: tuple[str, ...]
@@ -55,7 +56,7 @@ class Solution:
 
     @cached_property
     def kinds(self) -> Mapping[str, Kind]:
-        """free, coupled or held, by weight."""
+        """The kind of each weight: free, coupled or held."""
         filled = self.projection.count_nonzero(1).tolist()
         alone = (self.projection.diagonal() == 1).tolist()
         return {
@@ -72,8 +73,13 @@ class Solution:
 def solve(weights: Sequence[str], followers: Sequence[str], equations: Sequence[Equation]) -> Solution:
     """Express the followers through the weights, then project.
 
-    With B the equations that are left among the weights alone and V an orthonormal basis of its rows,
-    P = I − V Vᵀ. A follower that nothing determines keeps its scale.
+    With B the remaining equations between weights alone, and V an orthonormal basis of the rows of B, P = I − V Vᵀ. A follower
+    that no equation determines keeps its scale.
+
+    Args:
+        weights: names, in the order of the columns of P.
+        followers: names of the other parameters.
+        equations: the forms that must be zero.
     """
     free = set(followers)
     follows: dict[str, Form] = {}
@@ -110,7 +116,7 @@ def _projection(weights: Sequence[str], constraints: Sequence[Equation]) -> Tens
 
 
 def substitute(form: Form, known: Mapping[str, Form]) -> Form:
-    """Replace each name by its form, where one is known; what cancels but for rounding is dropped."""
+    """Replace each name by its form, where one is known; terms that cancel up to rounding are dropped."""
     if not any(name in known for name, _ in form):
         return form
     total = Form()
@@ -120,6 +126,6 @@ def substitute(form: Form, known: Mapping[str, Form]) -> Form:
 
 
 def _snap(tensor: Tensor) -> Tensor:
-    """Rounding noise of the factorisation must not turn a free weight into a coupled one."""
+    """Round entries that are near an integer: rounding errors of the SVD must not turn a free weight into a coupled one."""
     nearest = tensor.round()
     return torch.where((tensor - nearest).abs() < _TOLERANCE, nearest, tensor)

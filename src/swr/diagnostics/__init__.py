@@ -1,4 +1,4 @@
-"""The paper's theorems as measurements, and other measures of a network's health; :class:`Monitor` takes them in a loop."""
+"""The paper's theorems as measurements, and other measures of plasticity; :class:`Monitor` records them during training."""
 
 from swr.diagnostics.balancing import balancedness, entrywise_norm, minimal_norm, rebalance
 from swr.diagnostics.bounds import norm_limit, norm_limits, slack, squared_changes

@@ -1,7 +1,7 @@
 """What happens inside a network when it runs: the activations of its units, and the features its last layer reads.
 
-The calls of torch's functions are watched, so that ``F.relu(x)`` counts as well as ``nn.ReLU()``, for any batch and any
-control flow. A layer's units lie on the last axis behind a linear layer and on the channel axis behind a convolution.
+Calls of torch's functions are intercepted, so ``F.relu(x)`` counts as well as ``nn.ReLU()``, for any batch and any control
+flow. Units are on the last axis after a linear layer and on the channel axis after a convolution.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from swr.probe import as_args, undisturbed
 
 ACTIVATIONS = """relu relu6 leaky_relu rrelu prelu elu celu selu gelu silu mish softplus hardtanh hardswish hardsigmoid
     tanh sigmoid threshold softsign tanhshrink logsigmoid""".split()  # noqa: SIM905
-"""functions that count as activations, in place or not; gates and softmax inside fused layers are not seen"""
+"""functions that count as activations, in place or not; gates and softmax inside fused layers are not recorded"""
 
 _CHANNEL_AXIS = {"linear": -1, **{f"conv{t}{d}d": -1 - d for t in ("", "_transpose") for d in (1, 2, 3)}}
 
 
 class Watched(TorchFunctionMode):
-    """One run of a model in evaluation mode.
+    """Run a model once in evaluation mode and record its activations.
 
     >>> run = Watched(model, x)
     >>> {name: units.shape for name, units in run.magnitudes.items()}
@@ -32,10 +32,15 @@ class Watched(TorchFunctionMode):
     >>> run.features.shape
     torch.Size([2, 144])
 
-    magnitudes: E|h_i| over examples and positions for every unit i, by activation: the path of its module; for functional
-        ones the path of the module that called it and the function's name. An activation that is the model's output is not
-        hidden and left out.
-    features: what the last linear layer or convolution read, before it is flattened.
+    Args:
+        model: any module; it is left as it was.
+        inputs: a tensor or a tuple of positional inputs.
+
+    Attributes:
+        magnitudes: E|h_i| over examples and positions for every unit i, by the name of the activation. The name is the path of
+            its module; for a functional activation, the path of the module that called it and the function's name. An
+            activation that is the model's output is not hidden, so it is left out.
+        features: the input of the last linear layer or convolution, before it is flattened.
     """
 
     def __init__(self, model: nn.Module, inputs: Any) -> None:
@@ -64,7 +69,7 @@ class Watched(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Called for each of torch's functions."""
+        """Call one of torch's functions, and record it if it is a layer or an activation."""
         options = dict(kwargs or {})
         called = getattr(func, "__name__", "")
         read = args[0] if args else options.get("input")

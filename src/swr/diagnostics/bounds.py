@@ -3,9 +3,9 @@
     B' = √B / λ + ‖W_0‖,        B ≥ | ‖W_t‖² − ‖W^c_{t−1}‖² |  at every step t
 
 W^c_{t−1} is the weight before the gradient update and W_t right after it, before the rescale. B is not the squared length of
-the update but the change of the squared norm, as in the paper. In practice it is measured: the largest change over the steps
-that were looked at. Fewer steps give a smaller B, so that norms which stay under a limit measured on some of the steps stay
-under the theorem's.
+the update but the change of the squared norm, as in the paper. In practice B is measured: it is the largest change over the
+steps that were recorded. Fewer steps give a smaller B and a smaller limit. So norms that stay below a limit measured on some of
+the steps also stay below the theorem's limit.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from swr.rescaling import SoftWeightRescaling
 
 
 def squared_changes(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
-    """| ‖W_t‖² − ‖W^c_{t−1}‖² | of every weight in one gradient update; B is their largest over the steps.
+    """| ‖W_t‖² − ‖W^c_{t−1}‖² | of every weight in one gradient update; B is the largest of these over the steps.
 
     >>> squared_changes({"a": 3.0}, {"a": 5.0})
     {'a': 16.0}
 
-    before, after: of :func:`~swr.diagnostics.layer_norms`, around the optimizer's step and before the rescale.
+    Args:
+        before: the :func:`~swr.diagnostics.layer_norms` before the optimizer's step.
+        after: the same norms after the optimizer's step, before the rescale.
     """
     return {name: abs(after[name] ** 2 - before[name] ** 2) for name in after if name in before}
 
@@ -34,21 +36,28 @@ def norm_limit(squared_change: float, coefficient: float, anchor: float, every: 
 
         B' = √B / λ + ‖W_0‖
 
-    With a rescale each n-th step only, n updates add up before a pull of strength 1 − (1 − λ)^n:
+    With a rescale at every n-th step only, n updates add up before a rescale of strength 1 − (1 − λ)^n:
 
         B' = n √B / (1 − (1 − λ)^n) + ‖W_0‖
 
     >>> norm_limit(squared_change=0.25, coefficient=0.1, anchor=2.0)
     7.0
 
-    squared_change: B, the largest change of ‖W‖² in one gradient update.
-    coefficient: λ; without a pull (0) there is no limit.
-    anchor: ‖W_0‖.
-    every: n, as in :class:`swr.SoftWeightRescaling`.
+    Args:
+        squared_change: B, the largest change of ‖W‖² in one gradient update.
+        coefficient: λ; with 0 there is no limit.
+        anchor: ‖W_0‖.
+        every: n, as in :class:`swr.SoftWeightRescaling`.
+
+    Returns:
+        B', or infinity for λ = 0.
+
+    Raises:
+        OptionError: B is negative, λ is not between 0 and 1, or n is below 1.
     """
     if squared_change < 0 or not 0 <= coefficient <= 1 or every < 1:
         raise OptionError(
-            "the limit wants B ≥ 0, λ between 0 and 1 and every ≥ 1, "
+            "the limit needs B ≥ 0, λ between 0 and 1 and every ≥ 1, "
             f"found B {squared_change!r}, λ {coefficient!r}, every {every!r}."
         )
     if coefficient == 0:
@@ -58,10 +67,11 @@ def norm_limit(squared_change: float, coefficient: float, anchor: float, every: 
 
 
 def norm_limits(rescaler: SoftWeightRescaling, squared_changes: Mapping[str, float]) -> dict[str, float]:
-    """B' of every weight that Theorem 2 speaks of: the free ones of the plan that have an anchor.
+    """B' of every weight that Theorem 2 covers: the free weights of the plan that have an anchor.
 
-    Coupled weights get the nearest scaler their network allows instead of their own, held ones none: no limit is claimed
-    for them. With ``on_lr_decay="follow"``, λ is the one of this moment, the smallest so far when the rate only fell.
+    Coupled weights get the nearest scaler that their network allows instead of their own, and held weights get none: no limit
+    is claimed for them. With ``on_lr_decay="follow"``, the current λ is used, which is the smallest so far if the learning rate
+    only fell.
 
     >>> from swr.diagnostics import layer_norms
     >>> rescaler = SoftWeightRescaling(model, x, coefficient=0.1)
@@ -69,7 +79,9 @@ def norm_limits(rescaler: SoftWeightRescaling, squared_changes: Mapping[str, flo
     >>> math.isclose(limits["0.weight"], 5.0 + layer_norms(model)["0.weight"])
     True
 
-    squared_changes: B by weight, measured so far.
+    Args:
+        rescaler: the rescaler, for its plan, coefficients and anchors.
+        squared_changes: B by weight, as measured so far.
     """
     free, every, coefficients = set(rescaler.plan.free), rescaler.every, rescaler.coefficients()
     return {
@@ -80,7 +92,7 @@ def norm_limits(rescaler: SoftWeightRescaling, squared_changes: Mapping[str, flo
 
 
 def slack(limits: Mapping[str, float], norms: Mapping[str, float]) -> dict[str, float]:
-    """B' − ‖W_t‖: how much room is left; negative would contradict Theorem 2.
+    """B' − ‖W_t‖: the distance to the limit; a negative value would contradict Theorem 2.
 
     >>> slack({"a": 7.0}, {"a": 2.5, "b": 1.0})
     {'a': 4.5}

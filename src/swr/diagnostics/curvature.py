@@ -1,4 +1,4 @@
-"""How sharply the loss bends: the largest eigenvalue of its Hessian, by power iteration."""
+"""The curvature of the loss: the largest eigenvalue of its Hessian, by power iteration."""
 
 from __future__ import annotations
 
@@ -28,21 +28,27 @@ def curvature(
 
         v <- H v / ‖H v‖,   λ = vᵀ H v
 
-    It is the largest as a number, not in magnitude. Power iteration finds the largest in magnitude; where that is negative,
-    or where two of either sign compete, the iteration goes on with H + mI, m = max |λ|, whose eigenvalues are not negative.
+    The result is the largest eigenvalue with its sign, not the largest in magnitude. Power iteration finds the largest in
+    magnitude. If that one is negative, or if the iteration does not converge because two of opposite sign are equally large, it
+    continues with H + mI, m = max |λ|, whose eigenvalues are not negative.
 
     >>> value = curvature(model, (x, torch.tensor([0, 1])), nn.functional.cross_entropy)
 
-    batch: inputs (a tensor, or a tuple of positional ones) and targets.
-    loss_fn: outputs and targets -> the mean loss.
-    iterations: at most, for each of the two parts; one costs about two backward passes.
-    tolerance: on ‖H v − λ v‖ relative to max |λ|.
-    seed: of the first v; torch's own random numbers are not touched.
+    Args:
+        model: any module with trainable parameters; it is left as it was.
+        batch: inputs (a tensor, or a tuple of positional inputs) and targets.
+        loss_fn: a function of outputs and targets that returns the mean loss.
+        iterations: the maximum for each of the two parts; one iteration costs about two backward passes.
+        tolerance: the bound on ‖H v − λ v‖ relative to max |λ| at which the iteration stops.
+        seed: the seed of the first v; torch's global random state is not used.
+
+    Raises:
+        ModelError: the model has no trainable parameter.
     """
     with loss_on(model, batch, loss_fn) as (loss, leaves):
         parameters = list(leaves.values())
         if not parameters:
-            raise ModelError(f"{type(model).__name__} has no parameter to be trained, so its loss does not bend.")
+            raise ModelError(f"{type(model).__name__} has no parameter that requires a gradient, so its loss has no curvature.")
         gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
         if not any(g.requires_grad for g in gradients):
             return 0.0  # the loss is linear in every parameter
@@ -55,7 +61,7 @@ def curvature(
         value, v, size, settled = _power(product, start, iterations, tolerance, 0.0)
         if settled and value >= 0:
             return value
-        mixed = [a + b / _norm(start) for a, b in zip(v, start, strict=True)]  # v alone may hide the other end
+        mixed = [a + b / _norm(start) for a, b in zip(v, start, strict=True)]  # v alone may miss the other end
         value, *_ = _power(product, mixed, iterations, tolerance, size)
         return value
 
@@ -63,7 +69,7 @@ def curvature(
 def _power(
     product: Callable[[Vector], Vector], v: Vector, iterations: int, tolerance: float, shift: float
 ) -> tuple[float, Vector, float, bool]:
-    """vᵀHv, v, ‖Hv‖ and whether v is an eigenvector, after power iteration with H + shift."""
+    """vᵀHv, v, ‖Hv‖ and whether v is an eigenvector, after power iteration with H + shift · I."""
     value = size = 0.0
     v = _unit(v)
     for _ in range(iterations):

@@ -1,6 +1,7 @@
-"""Dormant units: those that hardly ever fire compared with the rest of their layer.
+"""Dormant units: units whose activations are small compared with the rest of their layer.
 
-G. Sokar, R. Agarwal, P. S. Castro, U. Evci: The Dormant Neuron Phenomenon in Deep Reinforcement Learning, ICML 2023.
+References:
+    G. Sokar, R. Agarwal, P. S. Castro, U. Evci: The Dormant Neuron Phenomenon in Deep Reinforcement Learning, ICML 2023.
 """
 
 from __future__ import annotations
@@ -18,19 +19,24 @@ from swr.errors import ModelError, OptionError
 
 @dataclass(frozen=True)
 class Dormant:
-    """How many units of each layer are dormant."""
+    """How many units of each layer are dormant.
+
+    Attributes:
+        dormant: the number of dormant units by layer.
+        units: the number of all units by layer.
+    """
 
     dormant: Mapping[str, int]
     units: Mapping[str, int]
 
     @property
     def fractions(self) -> dict[str, float]:
-        """Of each layer's units."""
+        """The fraction of dormant units in each layer."""
         return {name: self.dormant[name] / count for name, count in self.units.items()}
 
     @property
     def total(self) -> float:
-        """The fraction of all units together."""
+        """The fraction of dormant units among all units of the network."""
         return sum(self.dormant.values()) / sum(self.units.values())
 
 
@@ -39,13 +45,18 @@ def unit_scores(model: nn.Module, inputs: Any) -> dict[str, Tensor]:
 
         s_i = E|h_i| / mean_k E|h_k|,   E over the examples and, for convolutions, their positions
 
-    h are post-activation outputs in evaluation mode, of activation modules and of functions such as ``F.relu`` alike (see
-    :mod:`swr.diagnostics.activations` for the list and the names). Where a whole layer is silent, s_i = 0.
+    h are the outputs of activations in evaluation mode, both of modules and of functions such as ``F.relu`` (see
+    :mod:`swr.diagnostics.activations` for the list and the names). Where all units of a layer are zero, s_i = 0.
 
     >>> {name: s.shape for name, s in unit_scores(model, x).items()}
     {'1': torch.Size([4])}
 
-    inputs: a tensor or a tuple of positional inputs; some hundreds of examples make a steady estimate.
+    Args:
+        model: any module; it is left as it was.
+        inputs: a tensor or a tuple of positional inputs; a few hundred examples give a stable estimate.
+
+    Raises:
+        ModelError: the model ran without an activation function.
     """
     magnitudes = Watched(model, inputs).magnitudes
     if not magnitudes:
@@ -63,8 +74,10 @@ def dormant_units(model: nn.Module, inputs: Any, threshold: float = 0.025) -> Do
     >>> dormant_units(silent, torch.ones(4, 2)).dormant
     {'1': 1}
 
-    inputs: as in :func:`unit_scores`.
-    threshold: τ; 0 counts the units that never fire.
+    Args:
+        model: any module; it is left as it was.
+        inputs: as in :func:`unit_scores`.
+        threshold: τ; 0 counts the units that are zero for every example.
     """
     if not threshold >= 0:
         raise OptionError(f"the threshold τ must not be negative, found {threshold!r}.")

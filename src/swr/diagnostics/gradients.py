@@ -1,4 +1,4 @@
-"""How hard a network is pushed and how far it moves: gradient norms and update-to-weight ratios."""
+"""Gradient norms and update-to-weight ratios."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from swr.diagnostics.layer_norms import layer_weights, norms_by_name
 from swr.probe import as_args, undisturbed
 
 LossFunction = Callable[[Any, Any], Tensor]
-"""outputs, targets -> the mean loss"""
+"""a function of outputs and targets that returns the mean loss"""
 
 
 def gradient_norms(model: nn.Module) -> dict[str, float]:
-    """‖∂L/∂p‖ of every parameter that has a gradient now, as ``backward()`` left it.
+    """‖∂L/∂p‖ of every parameter that has a ``.grad``.
 
     >>> model(x).sum().backward()
     >>> list(gradient_norms(model))
@@ -30,12 +30,14 @@ def gradient_norms(model: nn.Module) -> dict[str, float]:
 
 
 def gradient_norm(model: nn.Module, batch: tuple[Any, Any], loss_fn: LossFunction) -> float:
-    """‖∇L(θ)‖ over all trained parameters on a batch, in evaluation mode; ``.grad`` is neither read nor written.
+    """‖∇L(θ)‖ over all trainable parameters on a batch, in evaluation mode; ``.grad`` is neither read nor written.
 
     >>> norm = gradient_norm(model, (x, torch.tensor([0, 1])), nn.functional.cross_entropy)
 
-    batch: inputs (a tensor, or a tuple of positional ones) and targets.
-    loss_fn: outputs and targets -> the mean loss.
+    Args:
+        model: any module; it is left as it was.
+        batch: inputs (a tensor, or a tuple of positional inputs) and targets.
+        loss_fn: a function of outputs and targets that returns the mean loss.
     """
     with loss_on(model, batch, loss_fn) as (loss, parameters):
         gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
@@ -43,7 +45,7 @@ def gradient_norm(model: nn.Module, batch: tuple[Any, Any], loss_fn: LossFunctio
 
 
 def saved_weights(model: nn.Module) -> dict[str, Tensor]:
-    """A copy of every layer's weight as it is now, for :func:`update_ratios`."""
+    """A copy of the current weight of every layer, for :func:`update_ratios`."""
     return {name: w.detach().clone() for name, w in layer_weights(model).items()}
 
 
@@ -58,7 +60,9 @@ def update_ratios(model: nn.Module, before: Mapping[str, Tensor]) -> dict[str, f
     >>> update_ratios(net, before)
     {'weight': 0.1}
 
-    before: of :func:`saved_weights`, before the optimizer's step.
+    Args:
+        model: the model after the optimizer's step.
+        before: the result of :func:`saved_weights` before the step.
     """
     weights = {name: w for name, w in layer_weights(model).items() if name in before}
     moved = norms_by_name({name: w - before[name] for name, w in weights.items()})
@@ -68,9 +72,10 @@ def update_ratios(model: nn.Module, before: Mapping[str, Tensor]) -> dict[str, f
 
 @contextlib.contextmanager
 def loss_on(model: nn.Module, batch: tuple[Any, Any], loss_fn: LossFunction) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
-    """L(θ) on a batch in evaluation mode, and the leaves it can be differentiated by, once and again.
+    """L(θ) on a batch in evaluation mode, and the leaves to differentiate it by, also twice.
 
-    The leaves share their memory with the trained parameters but are not them: no hook and no ``.grad`` of theirs is touched.
+    The leaves share memory with the trainable parameters but are other tensors: hooks and ``.grad`` of the parameters are not
+    touched.
     """
     inputs, targets = batch
     leaves = {name: p.detach().requires_grad_() for name, p in model.named_parameters() if p.requires_grad}

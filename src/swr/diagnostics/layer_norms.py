@@ -1,4 +1,4 @@
-"""The size of a network's layers: norms, their ratio to the anchors, and the balance between layers (Theorem 3)."""
+"""Norms of a network's layers, their ratio to the anchors, and the balance between layers (Theorem 3)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Norms = dict[str, float]
 
 
 def layer_weights(model: nn.Module) -> dict[str, nn.Parameter]:
-    """The weight of every layer, by name, once: what is called ``weight`` in a module, or has two axes or more.
+    """The weight of every layer by name, each once: parameters called ``weight`` or with two or more axes.
 
     >>> list(layer_weights(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))))
     ['0.weight', '1.weight']
@@ -38,7 +38,7 @@ def layer_norms(model: nn.Module) -> Norms:
 
 
 def anchors_of(rescaler: SoftWeightRescaling) -> Norms:
-    """n_l^init of every weight that the rescaler pulls; weights without a usable anchor are left out.
+    """n_l^init of every weight that the rescaler acts on; weights whose anchor is zero or not finite are left out.
 
     >>> rescaler = SoftWeightRescaling(model, x)
     >>> anchors_of(rescaler) == layer_norms(model)
@@ -53,23 +53,26 @@ def norm_ratios(norms: Mapping[str, float], anchors: Mapping[str, float]) -> dic
     >>> norm_ratios({"a": 3.0, "b": 1.0}, {"a": 2.0, "b": 0.0})
     {'a': 1.5}
 
-    norms: of :func:`layer_norms`, now.
-    anchors: of :func:`anchors_of`, or of :func:`layer_norms` at an earlier time.
+    Args:
+        norms: the current :func:`layer_norms`.
+        anchors: the result of :func:`anchors_of`, or of :func:`layer_norms` at an earlier time.
     """
     return {name: norms[name] / anchors[name] for name in norms if _usable(anchors.get(name, 0.0))}
 
 
 def balance(norms: Mapping[str, float], anchors: Mapping[str, float]) -> dict[tuple[str, str], float]:
-    """The imbalance b_t of every two layers; 0 is as balanced as at the start.
+    """The imbalance b_t of every pair of layers; 0 means as balanced as at the start.
 
-        b_t = |r_t − r_0|,   r_t = ‖W'_t‖ / ‖W_t‖   with the two named such that ‖W_0‖ ≤ ‖W'_0‖
+        b_t = |r_t − r_0|,   r_t = ‖W'_t‖ / ‖W_t‖   where ‖W_0‖ ≤ ‖W'_0‖
 
-    A rescale of SWR never lets it grow (Theorem 3). Layers whose norm is or was zero or not finite are left out.
+    A rescale of SWR never increases it (Theorem 3). Layers whose norm or anchor is zero or not finite are left out.
 
     >>> balance({"a": 2.0, "b": 3.0}, {"a": 1.0, "b": 2.0})
     {('a', 'b'): 0.5}
 
-    norms, anchors: as in :func:`norm_ratios`.
+    Args:
+        norms: as in :func:`norm_ratios`.
+        anchors: as in :func:`norm_ratios`.
     """
     names = [name for name in norms if _usable(norms[name]) and _usable(anchors.get(name, 0.0))]
     found = {}
@@ -81,7 +84,7 @@ def balance(norms: Mapping[str, float], anchors: Mapping[str, float]) -> dict[tu
 
 @torch.no_grad()
 def norms_by_name(tensors: Mapping[str, Tensor]) -> Norms:
-    """The Frobenius norms of named tensors, read from the device at once."""
+    """The Frobenius norms of named tensors, with one transfer from the device."""
     return dict(zip(tensors, frobenius_norms(list(tensors.values())).tolist(), strict=True)) if tensors else {}
 
 

@@ -13,10 +13,10 @@ from swr.probe import outputs
 
 @dataclass(frozen=True)
 class Proportionality:
-    """The constant that fits best, and what it leaves over."""
+    """The constant that fits best, and the remaining error."""
 
     constant: float
-    """C, in least squares; 0 when no positive constant is better than none"""
+    """C, in least squares; 0 when no positive constant fits better than 0"""
     error: float
     """‖f_θ'(x) − C f_θ(x)‖ / ‖f_θ'(x)‖: the sine of the angle between the outputs, 0 when proportional, at most 1"""
 
@@ -31,14 +31,21 @@ def proportionality(before: Tensor | nn.Module, after: Tensor | nn.Module, input
     >>> proportionality(torch.tensor([1.0, 0.0]), torch.tensor([3.0, 4.0]))
     Proportionality(constant=3.0, error=0.8)
 
-    before, after: f_θ(x) and f_θ'(x); or the models themselves, which are run in evaluation mode.
-    inputs: a tensor or a tuple of positional inputs, for models.
+    Args:
+        before: f_θ(x), or the model itself, which is run in evaluation mode.
+        after: f_θ'(x), or the model itself.
+        inputs: a tensor or a tuple of positional inputs, needed for models.
+
+    Raises:
+        InputsError: the outputs differ in size, or models were given without inputs.
     """
     f, g = (outputs(side, _given(inputs)) if isinstance(side, nn.Module) else side for side in (before, after))
     if f.shape != g.shape:
         f, g = f.flatten(), g.flatten()
     if f.shape != g.shape:
-        raise InputsError(f"outputs of {f.numel()} and {g.numel()} numbers cannot be proportional; give both the same inputs.")
+        raise InputsError(
+            f"outputs of {f.numel()} and {g.numel()} numbers cannot be proportional; use the same inputs for both."
+        )
     f, g = f.detach().double(), g.detach().double()
     size = float(g.norm())
     if size == 0:
@@ -50,5 +57,5 @@ def proportionality(before: Tensor | nn.Module, after: Tensor | nn.Module, input
 
 def _given(inputs: Any) -> Any:
     if inputs is None:
-        raise InputsError("two models are compared on inputs; pass a batch as their forward takes it.")
+        raise InputsError("comparing models needs inputs; pass a batch for their forward as the third argument.")
     return inputs

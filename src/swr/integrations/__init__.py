@@ -1,1 +1,1 @@
-"""Callbacks for training frameworks, one module each; nothing is imported until a module is asked for."""
+"""Callbacks for training frameworks, one module each. A framework is imported only with its module."""

@@ -25,16 +25,17 @@ else:
 class SWRCallback(Callback):
     """Rescale a LightningModule after every real step of its optimizer, or of each of several.
 
-    The module is analysed in ``setup``, before the strategy wraps it (a module without parameters until
-    ``configure_model``: right after that); its norms then are the anchors, and they stay through further calls of
-    ``fit``. Norms ‖W_l‖ and scalers c_l go to the Trainer's loggers each ``log_every_n_steps``, the state into its checkpoints.
+    The module is analysed in ``setup``, before the strategy wraps it. A module that has no parameters before
+    ``configure_model`` is analysed right after that. Its norms at this time are the anchors, also for later calls of ``fit``.
+    Norms ‖W_l‖ and scalers c_l are logged every ``log_every_n_steps``. The state is saved in the Trainer's checkpoints.
 
     >>> callback = SWRCallback(x, coefficient=1e-3)  # then Trainer(callbacks=[callback])
     >>> callback = SWRCallback(rescaler=SoftWeightRescaling(model, x))  # only one network of several
 
-    example_inputs: what ``forward`` takes: a tensor or a tuple; by default the module's ``example_input_array``.
-    rescaler: a ready :class:`swr.SoftWeightRescaling`, or another method of :mod:`swr.methods`, instead of the rest.
-    options: the other options of :class:`swr.SoftWeightRescaling`.
+    Args:
+        example_inputs: inputs of ``forward``, a tensor or a tuple; by default the module's ``example_input_array``.
+        rescaler: a :class:`swr.SoftWeightRescaling` or another method of :mod:`swr.methods`, instead of the other arguments.
+        options: the other options of :class:`swr.SoftWeightRescaling`.
     """
 
     rescaler: SoftWeightRescaling | Method | None
@@ -57,7 +58,7 @@ class SWRCallback(Callback):
             self._prepare(pl_module)
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Analyse a module that was only built in ``configure_model``."""
+        """Analyse a module that was built in ``configure_model``."""
         self._prepare(pl_module)
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -73,28 +74,28 @@ class SWRCallback(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Log when Lightning does, and only after a real step: measuring waits for the device."""
+        """Log when Lightning does, and only after a real step, because measuring waits for the device."""
         stepped, self._step = trainer.global_step != self._step, trainer.global_step
         rescaler = getattr(self.rescaler, "rescaler", self.rescaler)
         if not (stepped and trainer.loggers and isinstance(rescaler, SoftWeightRescaling)):
             return
-        if trainer._logger_connector.should_update_logs:  # what Lightning's own monitors ask
+        if trainer._logger_connector.should_update_logs:  # as Lightning's own monitors do
             pl_module.log_dict(measured(rescaler))
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Detach: the next fit makes optimizers of its own."""
+        """Detach: the next fit builds new optimizers."""
         self._detach()
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        """Detach from a fit that broke off."""
+        """Detach after a fit that raised."""
         self._detach()
 
     def state_dict(self) -> dict[str, Any]:
-        """What goes into the checkpoint."""
+        """The state for the checkpoint."""
         return self.rescaler.state_dict() if self.rescaler is not None else {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Keep the state until training starts; a checkpoint that is only evaluated leaves the training alone."""
+        """Keep the state until training starts; a checkpoint loaded for evaluation does not change the training state."""
         if self._fitting:
             self._restored = state_dict
 
@@ -121,7 +122,7 @@ class SWRCallback(Callback):
 
 
 def _holders(rescaler: SoftWeightRescaling | Method, optimizers: list[Optimizer]) -> list[Optimizer]:
-    """The optimizers that step the rescaler's model; others of the same module are none of its business."""
+    """The optimizers that hold parameters of the rescaler's model; the others are not attached to."""
     parameters = list(rescaler.model.parameters())
     if holders := [o for o in optimizers if any(group is not None for group in group_of(o, parameters))]:
         return holders

@@ -22,25 +22,31 @@ else:
         'swr.integrations.transformers needs transformers; install it: pip install "transformers[torch]"', name="transformers"
     )
 
-_OF_THE_ANALYSIS = ("kwargs", "plan", "inhomogeneous")  # options that a plan makes superfluous
+_OF_THE_ANALYSIS = ("kwargs", "plan", "inhomogeneous")  # options that are not needed with a plan
 
 
 class SWRCallback(TrainerCallback, ExportableState):
     """Rescale the Trainer's model after every real step of its optimizer.
 
-    The model is analysed when the Trainer is made, before it is wrapped; its norms then are the anchors. The state goes
-    into ``trainer_state.json`` of every checkpoint and comes back with ``train(resume_from_checkpoint=...)``. Norms ‖W_l‖
-    and scalers c_l join ``trainer.state.log_history`` whenever the training loss is logged.
+    The model is analysed when the Trainer is built, before it is wrapped. Its norms at this time are the anchors. The state is
+    saved in ``trainer_state.json`` of every checkpoint and restored by ``train(resume_from_checkpoint=...)``. Norms ‖W_l‖ and
+    scalers c_l are added to ``trainer.state.log_history`` whenever the training loss is logged.
 
     >>> ids = torch.zeros(1, 8, dtype=torch.long)
     >>> callback = SWRCallback(kwargs={"input_ids": ids}, coefficient=1e-3)  # then Trainer(callbacks=[callback])
 
-    The Trainer calls its reporters (TensorBoard, W&B, …) before the callbacks it was given; they get the values too after
-    ``callback.report_through(trainer)``.
+    The Trainer calls its reporters (TensorBoard, W&B, …) before the callbacks of the user. Call
+    ``callback.report_through(trainer)`` to pass the values to the reporters too.
 
-    example_inputs, kwargs: what the model takes, without labels: a loss is not homogeneous and would hold the output's scale.
-    rescaler: a ready :class:`swr.SoftWeightRescaling` instead of the rest.
-    options: the other options of :class:`swr.SoftWeightRescaling`.
+    Args:
+        example_inputs: positional inputs of the model, without labels: a loss is not homogeneous and would hold the scale of
+            the output.
+        rescaler: a :class:`swr.SoftWeightRescaling` instead of the other arguments.
+        options: ``kwargs``, the keyword inputs of the model (without labels), and the other options of
+            :class:`swr.SoftWeightRescaling`.
+
+    Raises:
+        OptionError: ``rescaler`` is another method, or options were given beside it.
     """
 
     rescaler: SoftWeightRescaling | None
@@ -49,17 +55,17 @@ class SWRCallback(TrainerCallback, ExportableState):
         if rescaler is not None and not isinstance(rescaler, SoftWeightRescaling):
             raise OptionError(
                 f"rescaler must be a swr.SoftWeightRescaling, found {type(rescaler).__name__}: the Trainer keeps the state of "
-                "callbacks as JSON, which has no room for tensors. Attach other methods to the optimizer by hand."
+                "callbacks as JSON, which cannot hold tensors. Attach other methods to the optimizer yourself."
             )
         self.rescaler = rescaler
         self._ready = rescaler is not None
         self._recipe = Recipe(example_inputs, options, ready=self._ready)
         self._handle: Handle | None = None
         self._handler: CallbackHandler | None = None
-        self.rebuild: dict[str, Any] | None = None  # set by the Trainer where it makes callbacks anew from a checkpoint
+        self.rebuild: dict[str, Any] | None = None  # set by the Trainer when it restores callbacks from a checkpoint
 
     def report_through(self, trainer: Trainer) -> None:
-        """Hand norms and scalers to the reporters of this Trainer."""
+        """Pass norms and scalers to the reporters of this Trainer."""
         self._handler = trainer.callback_handler
 
     def on_init_end(
@@ -81,7 +87,7 @@ class SWRCallback(TrainerCallback, ExportableState):
         rescaler = self._prepare(model)
         self._detach()
         self._handle = rescaler.attach(optimizer)
-        states: dict[str, Any] = state.stateful_callbacks  # type: ignore[assignment]  # its hint is that of the constructor
+        states: dict[str, Any] = state.stateful_callbacks  # type: ignore[assignment]  # annotated as the constructor's argument
         saved = states.get(type(self).__name__)
         if state.global_step and saved:
             rescaler.load_state_dict(saved["attributes"]["saved"])
@@ -90,7 +96,7 @@ class SWRCallback(TrainerCallback, ExportableState):
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **kwargs: Any
     ) -> None:
-        """Log where the Trainer logs its training loss: measuring waits for the device."""
+        """Log when the Trainer logs its training loss, because measuring waits for the device."""
         if self.rescaler is None or self._handle is None or "loss" not in (logs or {}):
             return
         values = measured(self.rescaler)
@@ -101,7 +107,7 @@ class SWRCallback(TrainerCallback, ExportableState):
                 callback.on_log(args, state, control, logs=dict(values), **kwargs)
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Detach; the anchors stay for the next ``train()``."""
+        """Detach; the anchors are kept for the next ``train()``."""
         self._detach()
 
     def state(self) -> dict[str, Any]:

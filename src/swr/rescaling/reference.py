@@ -1,8 +1,8 @@
-"""Algorithm 1 as printed in the paper, in float64: a plain loop over a chain of layers, to be held against the text.
+"""Algorithm 1 as printed in the paper, in float64: a plain loop over a chain of layers that can be compared with the paper.
 
-It is the oracle for networks without normalisation layers. With them, the printed rule is off by one: the final
-normalisation layer's shift gets c_k c_{k−1}, although a normalisation layer forgets the scale of its input and only
-c_k keeps the function proportional. :class:`swr.SoftWeightRescaling` does the latter.
+It is the reference for networks without normalisation layers. With them, the printed rule is off by one: the shift of the final
+normalisation layer gets c_k c_{k−1}. But the output of a normalisation layer does not depend on the scale of its input, so only
+c_k keeps the function proportional. :class:`swr.SoftWeightRescaling` uses c_k.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ import torch
 from torch import Tensor, nn
 
 Layer = tuple[Tensor, Tensor | None]
-"""(W_l, b_l); b_l is None where a layer has no bias."""
+"""(W_l, b_l); b_l is None if the layer has no bias"""
 
 
 def layers(model: nn.Module) -> tuple[list[Layer], int]:
-    """The layers of a chain in registration order, and k: the index of the final normalisation layer, from 1; 0 without."""
+    """The layers of a chain in registration order, and k.
+
+    Returns:
+        (W_l, b_l) of every layer; and k, the index of the final normalisation layer counted from 1, or 0 without one.
+    """
     found: list[Layer] = []
     k = 0
     for module in model.modules():
@@ -36,12 +40,16 @@ def initial_norms(network: Sequence[Layer]) -> list[float]:
 
 @torch.no_grad()
 def soft_weight_rescaling(network: Sequence[Layer], n_init: Sequence[float], coefficient: Sequence[float], k: int) -> float:
-    """The inner loop of Algorithm 1, after one gradient update; returns the last cumulative scaler C.
+    """The inner loop of Algorithm 1, after one gradient update.
 
-    network: (W_l, b_l), first to last.
-    n_init: n_l^init.
-    coefficient: λ of each layer.
-    k: index of the final normalisation layer, counted from 1; 0 without one.
+    Args:
+        network: (W_l, b_l), first to last.
+        n_init: n_l^init of each layer.
+        coefficient: λ of each layer.
+        k: the index of the final normalisation layer, counted from 1; 0 without one.
+
+    Returns:
+        The last cumulative scaler C.
     """
     cumulative = 1.0
     for index, ((weight, bias), n, lam) in enumerate(zip(network, n_init, coefficient, strict=True), start=1):

@@ -1,13 +1,15 @@
-"""Weight balancing over one matrix of all units, all hidden units at once, in plain loops: to be held against the text.
+"""Weight balancing over one matrix of all units, all hidden units at once, in plain loops that can be compared with the paper.
 
-Algorithm 1 of Saul, "Weight-balancing fixes and flows for deep learning" (2023): W_ij is the weight from unit j to unit i of a
-feed-forward network, H the hidden units.
+W_ij is the weight from unit j to unit i of a feed-forward network, H the set of hidden units.
 
     π_ij = |W_ij|^p (Σ_k |W_ik|^p)^{q/p - 1}
     a_i  = (Σ_k π_ki / Σ_j π_ij)^{1 / (4 max(p, q))}   for i in H,  1 otherwise
     W_ij <- W_ij a_i / a_j,   b_i <- b_i a_i
 
-:mod:`swr.diagnostics.balancing.rebalancing` proves the descent and gets to the same minimum in fewer, cheaper steps.
+:mod:`swr.diagnostics.balancing.rebalancing` proves the descent and reaches the same minimum in fewer, cheaper steps.
+
+References:
+    L. K. Saul: Weight-balancing fixes and flows for deep learning, 2023, Algorithm 1.
 """
 
 from __future__ import annotations
@@ -20,12 +22,15 @@ Matrix = Sequence[MutableSequence[float]]
 def weight_balance(
     weights: Matrix, biases: MutableSequence[float], hidden: Collection[int], p: float, q: float, tolerance: float = 1e-9
 ) -> None:
-    """Balance a network in place, every hidden unit of which has non-zero weights on both sides.
+    """Balance a network in place; every hidden unit must have non-zero incoming and outgoing weights.
 
-    weights: W, square, one row and one column for each unit, inputs and outputs included.
-    biases: b.
-    hidden: H.
-    tolerance: how far the last factors may be from 1.
+    Args:
+        weights: W, square, one row and one column for each unit, inputs and outputs included.
+        biases: b.
+        hidden: H.
+        p: the order of the inner sum.
+        q: the order of the outer sum.
+        tolerance: the iteration stops when no factor a_i is further than this from 1.
     """
     units = range(len(weights))
     change = tolerance + 1

@@ -1,14 +1,18 @@
-"""The entry-wise l_{p,q} norm of a chain of layers, and what each of its units listens to.
+"""The entry-wise l_{p,q} norm of a chain of layers, and the incoming weights of each of its units.
 
 Neyshabur et al. (2015) number the units of a network and write |W_ij| for the weight from unit j to unit i:
 
     ‖W‖_{p,q} = (Σ_i (Σ_j |W_ij|^p)^{q/p})^{1/q}
 
-The outer sum runs over the hidden and output units of all layers, the inner one over everything that unit i listens to. The
-units of a convolution are its channels, and every entry of its kernels counts once, however often the kernel is applied.
-Biases do not count, as in Saul (2023), who rescales them with their units but minimises the norm of the weights.
+The outer sum runs over the hidden and output units of all layers, the inner one over the inputs of unit i. The units of a
+convolution are its channels, and every entry of its kernels counts once, however often the kernel is applied. Biases do not
+count, as in Saul (2023), who rescales them with their units but minimises the norm of the weights.
 
-The layers are read from an ``nn.Sequential``, whose order is what it computes. Everything else is refused.
+The layers are read from an ``nn.Sequential``, which runs its modules in order. Any other model raises
+:class:`swr.ModelError`.
+
+References:
+    L. K. Saul: Weight-balancing fixes and flows for deep learning, 2023.
 """
 
 from __future__ import annotations
@@ -70,39 +74,47 @@ def entrywise_norm(model: nn.Module, p: float, q: float) -> float:
     >>> entrywise_norm(net, 1, 1), entrywise_norm(net, 2, 2), entrywise_norm(net, 2, 1)
     (19.0, 13.0, 17.0)
 
-    model: an ``nn.Sequential`` of linear layers or convolutions with homogeneous modules between them.
-    p: of the sum over what a unit listens to, at least 1.
-    q: of the sum over the units, at least 1.
+    Args:
+        model: an ``nn.Sequential`` of linear layers or convolutions with homogeneous modules between them.
+        p: the order of the sum over the inputs of a unit, at least 1.
+        q: the order of the sum over the units, at least 1.
+
+    Raises:
+        ModelError: the model is not such a chain.
+        OptionError: p or q is below 1.
     """
     check_orders(p, q)
     return norm_of([layer.masses(p) for layer in layers_of(model)], p, q)
 
 
 def norm_of(masses: Sequence[Tensor], p: float, q: float) -> float:
-    """‖W‖_{p,q} from what every layer's units hear, summed over what they listen to.
+    """‖W‖_{p,q} from the incoming weights of every layer's units.
 
-    masses: of :meth:`Layer.masses`.
+    Args:
+        masses: the result of :meth:`Layer.masses` for each layer.
+        p: the order of the inner sum.
+        q: the order of the outer sum.
     """
     return math.pow(sum(float(mass.sum(1).pow(q / p).sum()) for mass in masses), 1 / q)
 
 
 def check_orders(p: float, q: float) -> None:
-    """p and q are those of a norm."""
+    """Raise :class:`swr.OptionError` unless p and q are at least 1, so that they define a norm."""
     for name, value in (("p", p), ("q", q)):
         at_least(value, f"{name} of an l_p,q norm", 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A layer of a chain: the units it feeds, and those it listens to."""
+    """A layer of a chain: its units, and the units of the layer before it."""
 
     name: str
     module: nn.Linear | _ConvNd
     units: int
     before: int
-    """units of the layer before; behind a flattened convolution each of them has several entries"""
+    """units of the layer before; after a flattened convolution each of them has several entries"""
     first: bool
-    """it hears the inputs, which nothing rescales"""
+    """whether it reads the inputs of the network, which are never rescaled"""
 
     def masses(self, p: float) -> Tensor:
         """Σ |w|^p over all entries between two units: [units, before], float64, on the CPU.
@@ -110,8 +122,8 @@ class Layer:
         The inputs of the first layer count as one unit: [units, 1].
         """
         weight = self.module.weight.detach().cpu().reshape(self._blocks)
-        heard = 1 if self._transposed else 2
-        dims = (heard, 3) if self.first else (3,)
+        inputs = 1 if self._transposed else 2
+        dims = (inputs, 3) if self.first else (3,)
         found: Tensor = torch.linalg.vector_norm(weight, p, dim=dims, dtype=torch.float64).pow_(p)
         if self.first:
             return found.reshape(-1, 1)
@@ -123,8 +135,9 @@ class Layer:
     def scale(self, units: Tensor, before: Tensor) -> None:
         """W_ij <- W_ij a_i / a_j, b_i <- b_i a_i, in place.
 
-        units: a_i.
-        before: a_j.
+        Args:
+            units: a_i, the factors of this layer's units.
+            before: a_j, the factors of the units before.
         """
         groups = self._blocks[0]
         factors = units.view(groups, -1, 1) / before.view(groups, 1, -1)
@@ -149,9 +162,9 @@ class Layer:
 
 
 def layers_of(model: nn.Module) -> list[Layer]:
-    """The layers of a chain, first to last; what stands between two of them is checked to keep the units apart.
+    """The layers of a chain, first to last. Modules between two layers must act on each unit separately.
 
-    What comes before the first layer or after the last is free, as long as it has no parameters.
+    Modules before the first layer and after the last may be any without parameters.
     """
     found: list[Layer] = []
     between: list[tuple[str, nn.Module]] = []
@@ -160,21 +173,21 @@ def layers_of(model: nn.Module) -> list[Layer]:
             between.append((name, module))
             continue
         if any(module.weight is layer.module.weight for layer in found):
-            raise ModelError(f"the weight of {name} is used by two layers, so that their units cannot be rescaled apart.")
+            raise ModelError(f"the weight of {name} is used by two layers, so their units cannot be rescaled separately.")
         if isinstance(module, nn.Linear):
             entries, units = module.in_features, module.out_features
         else:
             entries, units = module.in_channels, module.out_channels
-        if found and not _listens(found[-1], between, module, entries):
+        if found and not _matches(found[-1], between, module, entries):
             last = found[-1]
             raise ModelError(
-                f"{type(module).__name__} at {name} with {entries} inputs does not listen to the {last.units} units of "
-                f"{type(last.module).__name__} at {last.name} one by one."
+                f"{type(module).__name__} at {name} with {entries} inputs does not match the {last.units} units of "
+                f"{type(last.module).__name__} at {last.name} one to one."
             )
         found.append(Layer(name, module, units, found[-1].units if found else entries, first=not found))
         between = []
     if not found:
-        raise ModelError(f"{type(model).__name__} has no linear layer or convolution, so that there are no weights to balance.")
+        raise ModelError(f"{type(model).__name__} has no linear layer or convolution, so there are no weights to balance.")
     return found
 
 
@@ -188,21 +201,25 @@ def _leaves(module: nn.Module, name: str) -> Iterator[tuple[str, nn.Module]]:
     plain = any(type(module).forward is kind.forward for kind in _LAYERS) and isinstance(module.weight, nn.Parameter)
     if isinstance(module, _LAYERS) != plain or any(True for _ in module.children()):
         raise ModelError(
-            f"{where} is not a chain of plain layers, and balancing reads nn.Sequential only; if its layers run one after "
-            "the other, pass them in their order, for example nn.Sequential(net.fc1, nn.ReLU(), net.fc2)."
+            f"{where} is not a chain of plain layers; balancing supports nn.Sequential only. If its layers run one after "
+            "the other, pass them in this order, for example nn.Sequential(net.fc1, nn.ReLU(), net.fc2)."
         )
     if not isinstance(module, (*_LAYERS, nn.PReLU)) and any(True for _ in module.parameters()):
         raise ModelError(
-            f"{where} has parameters of its own; balancing knows linear layers and convolutions with homogeneous activations "
-            "and pooling between them."
+            f"{where} has parameters of its own; balancing supports linear layers and convolutions with homogeneous "
+            "activations and pooling between them."
         )
     yield name, module
 
 
-def _listens(last: Layer, between: list[tuple[str, nn.Module]], module: nn.Module, entries: int) -> bool:
-    """Whether a layer sees the units of the one before it, each by itself and in order.
+def _matches(last: Layer, between: list[tuple[str, nn.Module]], module: nn.Module, entries: int) -> bool:
+    """Whether the inputs of a layer are the units of the layer before it, separately and in order.
 
-    entries: of the layer's input.
+    Args:
+        last: the layer before.
+        between: the modules between the two, with their names.
+        module: the layer.
+        entries: the size of the layer's input.
     """
     channels = isinstance(last.module, _ConvNd)
     several = False
@@ -211,8 +228,8 @@ def _listens(last: Layer, between: list[tuple[str, nn.Module]], module: nn.Modul
             channels, several = False, channels or several
         elif not (isinstance(kind, _UNITWISE) or (channels and isinstance(kind, _SPATIAL))):
             raise ModelError(
-                f"{type(kind).__name__} at {name} does not pass on the scale of each unit by itself, "
-                f"so that the units of {last.name} cannot be rescaled."
+                f"{type(kind).__name__} at {name} does not pass on the scale of each unit separately, "
+                f"so the units of {last.name} cannot be rescaled."
             )
     same_axis = channels == isinstance(module, _ConvNd)
     return same_axis and (entries % last.units == 0 if several else entries == last.units)

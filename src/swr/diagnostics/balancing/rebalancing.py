@@ -2,7 +2,7 @@
 
 A hidden unit i with a homogeneous activation may be scaled by any a_i > 0 without changing the function,
 
-    W_ij <- a_i W_ij,   b_i <- a_i b_i   (what it hears),        W_ki <- W_ki / a_i   (what hears it),
+    W_ij <- a_i W_ij,   b_i <- a_i b_i   (incoming),        W_ki <- W_ki / a_i   (outgoing),
 
 and a channel of a convolution likewise, through pooling and flattening. With s_i = log a_i, and s = 0 for inputs and outputs,
 
@@ -14,7 +14,7 @@ minimum.
 
 **Updates** (Saul, 2023). With r_i = Σ_j |W_ij|^p, π_ij = |W_ij|^p r_i^{q/p - 1} (so that N = Σ π_ij) and m = max(p, q),
 
-    A_i = Σ_j π_ij   (what comes in),     B_i = Σ_k π_ki   (what goes out),     a_i = (B_i / A_i)^{1/2m}
+    A_i = Σ_j π_ij   (incoming),     B_i = Σ_k π_ki   (outgoing),     a_i = (B_i / A_i)^{1/2m}
 
 for all units of one layer at once, layer after layer, until nothing changes.
 
@@ -23,24 +23,28 @@ for all units of one layer at once, layer after layer, until nothing changes.
     (Σ_j |W_ij|^p e^{p d_ij})^{q/p}  ≤  Σ_j π_ij (1 - q/m + (q/m) e^{m d_ij}),
 
 for q ≥ p by Jensen (x^{q/p} is convex, and the shares |W_ij|^p / r_i sum to one), for q < p because the concave x^{q/p} lies
-below its tangent at r_i. Both are equalities at s = 0. While the neighbours of a layer stay as they are, d_ij is s_i on what
-comes in and -s_i on what goes out, so that
+below its tangent at r_i. Both are equalities at s = 0. While the neighbours of a layer do not change, d_ij is s_i for incoming
+weights and -s_i for outgoing ones, so that
 
     N(s)  ≤  constant + (q/m) Σ_i (A_i e^{m s_i} + B_i e^{-m s_i}),
 
 which e^{2m s_i} = B_i / A_i minimises. Hence N(s) ≤ N(0), and N(s) < N(0) unless A_i = B_i for all i. As ∂N/∂s_i =
-q (A_i - B_i), the updates stand still at the minimum and nowhere else. For p = q the bound is N itself, and each update the
-exact minimum over its layer. (Saul moves all layers at once: e^{m (s_i - s_j)} ≤ (e^{2m s_i} + e^{-2m s_j}) / 2 keeps them
-apart and gives the exponent 1/4m, see :mod:`swr.diagnostics.balancing.balancing_reference`.)
+q (A_i - B_i), the updates stop at the minimum and nowhere else. For p = q the bound is N itself, and each update the
+exact minimum over its layer. (Saul moves all layers at once: e^{m (s_i - s_j)} ≤ (e^{2m s_i} + e^{-2m s_j}) / 2 separates
+them and gives the exponent 1/4m, see :mod:`swr.diagnostics.balancing.balancing_reference`.)
 
 **Depth.** The updates alone are slow for a common factor of a whole layer, which has to spread from layer to layer (400
-rounds for sixteen layers). But over such factors the minimum is known: they multiply the layers' parts N_l of N by numbers
-whose product is 1, so N is least when all N_l are equal. Doing this before each round leaves about ten, and descends as well.
+rounds for sixteen layers). But the minimum over such factors is known: they multiply the layers' parts N_l of N by numbers
+whose product is 1, so N is least when all N_l are equal. With this step before each round, about ten rounds are enough, and
+N still never grows.
 
 **Where there is a minimum.** If every hidden unit lies on a path of non-zero weights from an input to an output, some weight of
-the path grows without bound whenever s does, so the minimum is attained. A unit that hears nothing (is heard by none) can be
-scaled up (down) for ever, and its weights count nothing in the limit: the infimum is the minimum of the network without such
-units, and that is what is computed.
+the path grows without bound whenever s does, so the minimum is attained. A unit without incoming (outgoing) weights can be
+scaled up (down) without end, and its weights do not count in the limit: the infimum is the minimum of the network without such
+units. That is what is computed.
+
+References:
+    L. K. Saul: Weight-balancing fixes and flows for deep learning, 2023.
 """
 
 from __future__ import annotations
@@ -55,13 +59,13 @@ from torch import Tensor, nn
 from swr.diagnostics.balancing.entrywise import check_orders, layers_of, norm_of
 
 TOLERANCE = 1e-7
-"""the largest abs(log(B_i / A_i)) that is left; the norm is then right to about its square"""
+"""the largest remaining abs(log(B_i / A_i)); the relative error of the norm is about its square"""
 
 
 def balancedness(model: nn.Module, p: float = 2, q: float = 2) -> float:
     """‖W‖_{p,q} over its minimum among all networks that differ by a rescaling of hidden units only; 1 is balanced.
 
-    It falls to 1 from above. The authors of SWR plot the reciprocal in their code, minimum over norm, which rises to 1.
+    It is never below 1. The authors' code of SWR plots the reciprocal, minimum over norm, which is never above 1.
 
     >>> net = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1))
     >>> net[0].weight.data.fill_(4.0), net[2].weight.data.fill_(1.0)
@@ -69,11 +73,18 @@ def balancedness(model: nn.Module, p: float = 2, q: float = 2) -> float:
     >>> round(balancedness(net, 1, 1), 6)  # 4 + 1 against 2 + 2
     1.25
 
-    model: an ``nn.Sequential`` of linear layers or convolutions with homogeneous modules between them.
-    p, q: the orders of the norm, at least 1.
+    Args:
+        model: an ``nn.Sequential`` of linear layers or convolutions with homogeneous modules between them.
+        p: the order of the sum over the inputs of a unit, at least 1.
+        q: the order of the sum over the units, at least 1.
 
-    Infinite if no path of weights leads from the inputs to the outputs, where the infimum is 0; not a number if a weight is
-    not finite.
+    Returns:
+        The ratio; infinity if no path of weights leads from the inputs to the outputs, where the infimum is 0; NaN if a
+        weight is not finite.
+
+    Raises:
+        ModelError: the model is not such a chain.
+        OptionError: p or q is below 1.
     """
     check_orders(p, q)
     masses = [layer.masses(p) for layer in layers_of(model)]
@@ -88,8 +99,10 @@ def balancedness(model: nn.Module, p: float = 2, q: float = 2) -> float:
 def minimal_norm(model: nn.Module, p: float = 2, q: float = 2) -> float:
     """The infimum of ‖W‖_{p,q} over all rescalings of hidden units that keep the function.
 
-    model: as for :func:`balancedness`.
-    p, q: the orders of the norm.
+    Args:
+        model: as for :func:`balancedness`.
+        p: as for :func:`balancedness`.
+        q: as for :func:`balancedness`.
     """
     check_orders(p, q)
     return _least([layer.masses(p) for layer in layers_of(model)], p, q)
@@ -97,7 +110,7 @@ def minimal_norm(model: nn.Module, p: float = 2, q: float = 2) -> float:
 
 @torch.no_grad()
 def rebalance(model: nn.Module, p: float = 2, q: float = 2) -> None:
-    """Rescale the hidden units in place so that ‖W‖_{p,q} is minimal; the function stays.
+    """Rescale the hidden units in place so that ‖W‖_{p,q} is minimal; the function does not change.
 
     >>> net = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
     >>> x = torch.randn(5, 4)
@@ -106,10 +119,12 @@ def rebalance(model: nn.Module, p: float = 2, q: float = 2) -> None:
     >>> torch.allclose(net(x), before, atol=1e-6), round(balancedness(net), 6)
     (True, 1.0)
 
-    Units that hear nothing or are heard by none are left as they are.
+    Units without incoming or without outgoing weights are not changed.
 
-    model: as for :func:`balancedness`.
-    p, q: the orders of the norm.
+    Args:
+        model: as for :func:`balancedness`.
+        p: as for :func:`balancedness`.
+        q: as for :func:`balancedness`.
     """
     check_orders(p, q)
     layers = layers_of(model)
@@ -120,13 +135,13 @@ def rebalance(model: nn.Module, p: float = 2, q: float = 2) -> None:
 
 
 def _connected(masses: Sequence[Tensor]) -> list[Tensor]:
-    """The masses without those of units through which no path leads."""
-    heard, hears = [torch.ones(len(masses[-1]), dtype=torch.bool)], [torch.ones(1, dtype=torch.bool)]
+    """The masses, with zeros for units that are on no path from an input to an output."""
+    from_inputs, to_outputs = [torch.ones(1, dtype=torch.bool)], [torch.ones(len(masses[-1]), dtype=torch.bool)]
     for mass in masses:
-        hears.append((mass[:, hears[-1]] > 0).any(1))
+        from_inputs.append((mass[:, from_inputs[-1]] > 0).any(1))
     for mass in reversed(masses):
-        heard.append((mass[heard[-1]] > 0).any(0))
-    alive = [a & b for a, b in zip(hears, reversed(heard), strict=True)]
+        to_outputs.append((mass[to_outputs[-1]] > 0).any(0))
+    alive = [a & b for a, b in zip(from_inputs, reversed(to_outputs), strict=True)]
     return [mass * after.unsqueeze(1) * before for mass, (before, after) in zip(masses, pairwise(alive), strict=True)]
 
 

@@ -1,7 +1,7 @@
-"""An upper bound on a network's Lipschitz constant: the product of its layers' spectral norms, beside the Frobenius bound.
+"""An upper bound on a network's Lipschitz constant: the product of its layers' spectral norms, and the Frobenius bound.
 
 Each tensor x_i of the traced network gets a constant L_i with ‖x_i(a) − x_i(b)‖ ≤ L_i ‖a − b‖ in evaluation mode, from
-those it is computed from; :mod:`swr.diagnostics.lipschitz.slopes` has the rule of every operator.
+the constants of its inputs; :mod:`swr.diagnostics.lipschitz.slopes` has the rule of every operator.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def lipschitz_bound(model: nn.Module, inputs: Any) -> LipschitzBound:
 
         k_θ ≤ ∏_l ‖A_l‖_σ ≤ ∏_l √m_l ‖W_l‖
 
-    A_l is the layer as an operator: the matrix of a linear layer, a convolution on its real input with its stride, padding,
-    dilation and groups. There ‖W_l‖ alone is no bound, since one entry of the input is read by up to m_l windows; for a linear
-    layer m_l = 1, which is the paper's corollary. Batch norm counts as the diagonal matrix it is in evaluation mode. Branches
-    that are added or concatenated are covered; layer norm, softmax, attention and products of two activations are not, and
-    raise :class:`swr.ModelError`. Power iteration comes from below: the bound holds to its tolerance, 1e-4 in each factor.
+    A_l is the layer as an operator: the matrix of a linear layer, or a convolution on its real input with its stride, padding,
+    dilation and groups. For a convolution ‖W_l‖ alone is no bound, because up to m_l windows read one entry of the input; for a
+    linear layer m_l = 1, which is the paper's corollary. Batch norm counts as the diagonal matrix that it is in evaluation
+    mode. Branches that are added or concatenated are covered. Power iteration converges from below, so the bound holds up to
+    its tolerance, 1e-4 in each factor.
 
     >>> net = nn.Sequential(nn.Linear(2, 2, bias=False), nn.ReLU(), nn.Linear(2, 1, bias=False))
     >>> net[0].weight.data = torch.diag(torch.tensor([3.0, 4.0]))
@@ -50,19 +50,25 @@ def lipschitz_bound(model: nn.Module, inputs: Any) -> LipschitzBound:
     >>> round(bound.spectral, 3), round(bound.frobenius, 3)
     (8.0, 10.0)
 
-    inputs: a tensor or a tuple of positional inputs, for their shapes; one example is enough.
+    Args:
+        model: any module; it is left as it was.
+        inputs: a tensor or a tuple of positional inputs, for their shapes; one example is enough.
+
+    Raises:
+        ModelError: an operator has no known constant, such as layer norm, softmax, attention or a product of two
+            activations.
     """
     return bound_along(traced_for_bound(model, inputs), model)
 
 
 def traced_for_bound(model: nn.Module, inputs: Any) -> Traced:
-    """The network in evaluation mode as a graph; it stays right while the weights change."""
+    """The network in evaluation mode as a graph; it stays valid when the weights change."""
     with undisturbed(model):
         return trace(model, as_args(inputs))
 
 
 def bound_along(traced: Traced, model: nn.Module) -> LipschitzBound:
-    """The bound for the weights that the model has now."""
+    """The bound for the current weights of the model."""
     known, layers = constants_along(traced, model)
     ends = [known[node].constant for node in traced.outputs if isinstance(known[node], Bounded)]
     total = torch.stack(ends).square().sum(0).sqrt() if ends else torch.zeros(2)
@@ -71,14 +77,14 @@ def bound_along(traced: Traced, model: nn.Module) -> LipschitzBound:
 
 @torch.no_grad()
 def constants_along(traced: Traced, model: nn.Module) -> tuple[dict[fx.Node, Any], dict[str, tuple[float, float]]]:
-    """The constants of every node that an input reaches (the values of the others), and the factors of the layers."""
+    """The constant of every node that depends on an input, the value of every other node, and the factors of the layers."""
     constants = _Constants(traced, dict(model.named_parameters()), dict(model.named_buffers(remove_duplicate=False)))
     return walk(traced, constants), constants.layers
 
 
 @dataclass(frozen=True)
 class _Constants(Visitor):
-    """The walk's interpreter: a :class:`Bounded` for every tensor that an input reaches, the tensor itself for others."""
+    """The walk's interpreter: a :class:`Bounded` for every tensor that depends on an input, the tensor itself for others."""
 
     traced: Traced
     parameters: Mapping[str, Tensor]

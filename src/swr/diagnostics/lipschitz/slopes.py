@@ -1,13 +1,13 @@
-"""One rule per operator: the Lipschitz constant of its output, from those of what it reads.
+"""One rule per operator: the Lipschitz constant of its output, from the constants of its inputs.
 
-    linear layer, convolution     ‖A‖_σ L           A the operator itself on its real input, by power iteration
+    linear layer, convolution     ‖A‖_σ L           A: the operator itself on its real input, by power iteration
     batch norm                    max |γ / √(v + ε)| L
     relu, tanh, gelu, …           steepest slope · L
-    max-pooling                   √m L              m windows share an entry
+    max-pooling                   √m L              m: windows that share an entry
     x + y,  cat(x, y)             L_x + L_y,  √(L_x² + L_y²)
 
-Constants come in pairs, (spectral, Frobenius): they differ in what layers contribute. A rule gets the arguments of the operator
-by the names of its schema. An operator without a rule, or a rule that returns None, has no constant that we know.
+Constants come in pairs, (spectral, Frobenius), which differ in the factors of the layers. A rule gets the arguments of the
+operator by the names of its schema. If there is no rule, or the rule returns None, no constant is known.
 """
 
 from __future__ import annotations
@@ -26,7 +26,12 @@ from swr.power_iteration import spectral_norm
 
 @dataclass(frozen=True)
 class Bounded:
-    """A tensor that depends on the input: its constants, and the shape it has for the example."""
+    """A tensor that depends on the input.
+
+    Attributes:
+        constant: its spectral and its Frobenius constant.
+        shape: its shape for the example inputs.
+    """
 
     constant: Tensor
     shape: torch.Size
@@ -34,7 +39,13 @@ class Bounded:
 
 @dataclass
 class Call:
-    """One operator in the network, and the shape of its output; a layer leaves its two factors here."""
+    """One operator in the network.
+
+    Attributes:
+        node: its node in the traced graph.
+        shape: the shape of its output.
+        factors: the spectral and the Frobenius factor, set by the rules of layers.
+    """
 
     node: fx.Node
     shape: torch.Size
@@ -42,15 +53,15 @@ class Call:
 
     @property
     def name(self) -> str:
-        """Of the operator, without its overload."""
+        """The name of the operator, without its overload."""
         return packet(self.node.target)
 
     def run(self, /, **arguments: Any) -> Any:
-        """The operator itself."""
+        """Call the operator itself."""
         return self.node.target(**arguments)  # type: ignore[operator]
 
     def layer(self, spectral: float, frobenius: float) -> Tensor:
-        """The factors of a layer; rounding must not turn them round."""
+        """Record the factors of a layer; rounding must not make the Frobenius factor the smaller one."""
         self.factors = (spectral, max(frobenius, spectral))
         return torch.tensor(self.factors, dtype=torch.float64)
 
@@ -61,7 +72,7 @@ _RULES: dict[str, Rule] = {}
 
 
 def lookup(target: Any) -> Rule | None:
-    """The rule of an operator, whatever its overload."""
+    """The rule of an operator, the same for all its overloads; None if there is none."""
     return _RULES.get(packet(target))
 
 
@@ -74,7 +85,7 @@ def _rule(names: str) -> Callable[[R], R]:
 
 
 def _alone(arguments: dict[str, Any]) -> Bounded | None:
-    """The tensor that an operator works on, if no other argument depends on the input."""
+    """The first argument of an operator, if it depends on the input and no other argument does; else None."""
     subject = arguments["self"] if "self" in arguments else arguments["input"]
     return subject if isinstance(subject, Bounded) and sum(isinstance(y, Bounded) for y in arguments.values()) == 1 else None
 

@@ -6,7 +6,7 @@ balance           balance/…          b_t between layers, the largest and the m
 limit             limit/W, slack/W   B' and B' − ‖W_l‖ (Theorem 2); needs a rescaler as anchors
 gradient          gradient/p         ‖∂L/∂p‖ of every parameter as the step used it, and over all of them
 update            update/W           ‖ΔW_l‖ / ‖W_l‖ of the optimizer's own step, before anything else acts on the weights
-proportionality   proportionality/…  of what acted on the network behind the step, such as a rescale (Theorem 1); inputs
+proportionality   proportionality/…  of what acted on the network after the step, such as a rescale (Theorem 1); needs inputs
 dormant           dormant/h          the fraction of dormant units in every layer, and of all; needs inputs
 rank              rank/…             effective, srank and stable rank of the penultimate features; needs inputs
 lipschitz         lipschitz/…        the spectral and the Frobenius bound; needs inputs
@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor, nn
 
@@ -37,12 +37,35 @@ from swr.rescaling import SoftWeightRescaling
 
 Numbers = dict[str, float]
 
+MeasureName = Literal[
+    "norm",
+    "ratio",
+    "balance",
+    "limit",
+    "gradient",
+    "update",
+    "proportionality",
+    "dormant",
+    "rank",
+    "lipschitz",
+    "curvature",
+]
+
+UserMeasure = Callable[[nn.Module], float | Mapping[str, float]]
+"""a function of the model that returns a number, or numbers by name"""
+
 
 @dataclass
 class View:
-    """What measures may look at.
+    """The data that measures read.
 
-    start: the norms that the monitor found, or was given.
+    Attributes:
+        model: the model being trained.
+        start: the norms when the monitor was built, or those that it was given.
+        rescaler: the rescaler, if the monitor was given one as anchors.
+        inputs: inputs for measures that run the network.
+        batch: inputs and targets for measures that need the loss.
+        loss_fn: a function of outputs and targets that returns the mean loss.
     """
 
     model: nn.Module
@@ -54,39 +77,40 @@ class View:
 
     @property
     def anchors(self) -> Norms:
-        """n_l^init: of the rescaler where it pulls, else those at the start."""
+        """n_l^init: the rescaler's anchor where it has one, else the norm at the start."""
         return self.start if self.rescaler is None else {**self.start, **anchors_of(self.rescaler)}
 
 
 class Measure:
-    """One quantity; a monitor calls it around a step that is due.
+    """One quantity; a monitor calls its methods around a step that is due.
 
-    stepped: whether it is about a step, so that it has nothing to say before the first one.
+    Attributes:
+        needs: the fields of the view that must not be None.
+        stepped: whether it measures a step, so that it has no value before the first one.
     """
 
     needs: ClassVar[tuple[str, ...]] = ()
-    """fields of the view"""
     stepped: ClassVar[bool] = False
 
     def __init__(self, view: View) -> None:
         self.view = view
 
     def before(self) -> None:
-        """Before the optimizer's step."""
+        """Called before the optimizer's step."""
 
     def between(self) -> None:
-        """Right after the optimizer's own update, before other hooks such as a rescaler's."""
+        """Called right after the optimizer's own update, before other hooks such as a rescaler's."""
 
     def numbers(self) -> Numbers:
-        """After all of them."""
+        """The values by name; called after all hooks of the step."""
         raise NotImplementedError
 
     def state(self) -> Any:
-        """What has to survive a checkpoint."""
+        """The state to save in a checkpoint, or None."""
         return None
 
     def load(self, state: Any) -> None:
-        """The reverse of :meth:`state`."""
+        """Restore what :meth:`state` returned."""
 
 
 class Norm(Measure):
@@ -141,11 +165,11 @@ class Limit(Measure):
         return _below("limit", limits) | _below("slack", slack(limits, layer_norms(self.view.model)))
 
     def state(self) -> Numbers:
-        """B so far."""
+        """B as measured so far."""
         return dict(self._largest)
 
     def load(self, state: Numbers) -> None:
-        """B so far."""
+        """Restore B."""
         self._largest = dict(state)
 
 
@@ -175,7 +199,7 @@ class Update(Measure):
         self._before = saved_weights(self.view.model)
 
     def between(self) -> None:
-        """Compare, and let the copy go."""
+        """Compare with the copy and delete it."""
         self._ratios = update_ratios(self.view.model, self._before)
         self._before = {}
 
@@ -185,13 +209,13 @@ class Update(Measure):
 
 
 class Proportional(Measure):
-    """How far from proportional the network before and after the other hooks is."""
+    """The proportionality error between the network before and after the other hooks."""
 
     needs = ("inputs",)
     stepped = True
 
     def between(self) -> None:
-        """f_θ(x) before them."""
+        """f_θ(x) before the other hooks."""
         self._outputs = outputs(self.view.model, self.view.inputs)
 
     def numbers(self) -> Numbers:
@@ -254,19 +278,19 @@ class Curvature(Measure):
 class Own(Measure):
     """A user's function of the model."""
 
-    def __init__(self, view: View, function: Callable[[nn.Module], float | Mapping[str, float]]) -> None:
+    def __init__(self, view: View, function: UserMeasure) -> None:
         super().__init__(view)
         self._function = function
 
     def numbers(self) -> Numbers:
-        """The function's number under its name, or its numbers below it."""
+        """The function's number under its name, or its numbers under ``name/key``."""
         name = self._function.__name__
         with undisturbed(self.view.model):
             found = self._function(self.view.model)
         return _below(name, found) if isinstance(found, Mapping) else {name: float(found)}
 
 
-MEASURES: dict[str, type[Measure]] = {
+MEASURES: dict[MeasureName, type[Measure]] = {
     "norm": Norm,
     "ratio": Ratio,
     "balance": Balance,
@@ -280,16 +304,18 @@ MEASURES: dict[str, type[Measure]] = {
     "curvature": Curvature,
 }
 
-CHEAP = ("norm", "ratio", "balance", "gradient", "update")
-"""measured unless something else is asked for; with a rescaler, limit too"""
+CHEAP: tuple[MeasureName, ...] = ("norm", "ratio", "balance", "gradient", "update")
+"""the default measures; with a rescaler, limit too"""
 
 
-def build(name: Any, view: View) -> Measure:
-    """A measure by its name, or of a user's function."""
+def build(name: MeasureName | UserMeasure, view: View) -> Measure:
+    """The measure of a name, or of a user's function."""
     if callable(name):
         return Own(view, name)
     if name not in MEASURES:
-        raise OptionError(f"there is no measure {name!r}; there are {', '.join(MEASURES)}, or give a function of the model.")
+        raise OptionError(
+            f"there is no measure {name!r}; the measures are {', '.join(MEASURES)}. Or pass a function of the model."
+        )
     measure = MEASURES[name](view)
     if missing := [field for field in measure.needs if getattr(view, field) is None]:
         ways = {

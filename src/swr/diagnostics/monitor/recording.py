@@ -1,8 +1,8 @@
-"""Watch a network while it trains: measure every n-th real step, into memory, a CSV file or TensorBoard."""
+"""Record measures of a network during training: at every n-th real step, in memory, a CSV file or TensorBoard."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -11,17 +11,17 @@ from torch.optim import Optimizer
 
 from swr.diagnostics.gradients import LossFunction
 from swr.diagnostics.layer_norms import layer_norms
-from swr.diagnostics.monitor.measures import CHEAP, Measure, View, build
+from swr.diagnostics.monitor.measures import CHEAP, Measure, MeasureName, UserMeasure, View, build
 from swr.diagnostics.monitor.sinks import CsvFile, Row, sink_of
 from swr.errors import AttachError, OptionError, StateError
 from swr.hooks import Around, Handle, group_of, unwrapped
 from swr.rescaling import SoftWeightRescaling
 
-Name = str | Callable[[nn.Module], float | Mapping[str, float]]
+Name = MeasureName | UserMeasure
 
 
 class Monitor:
-    """Record measures of a network every n real optimizer steps, without changing its training by a bit.
+    """Record measures of a network every n real optimizer steps; the training stays bit-identical.
 
     >>> rescaler = SoftWeightRescaling(model, x)
     >>> handle = rescaler.attach(optimizer)
@@ -35,21 +35,22 @@ class Monitor:
     >>> monitor.rows[-1]["norm/0.weight"] < monitor.rows[-1]["limit/0.weight"]
     True
 
-    The names of the measures, what they give and need: :mod:`swr.diagnostics.monitor.measures`. Measures that run the network
-    do so in evaluation mode and leave modes, gradients, buffers and random numbers as they were. The default costs well below
-    2 % of the time of training the paper's MLP and CNN; curvature, Lipschitz bound and ranks cost many steps' time each, so
-    give them a longer interval of their own. Step 0 is recorded when it is attached.
+    :mod:`swr.diagnostics.monitor.measures` lists the measures, their values and the data that they need. Measures that run the
+    network do so in evaluation mode and leave modes, gradients, buffers and random numbers as they were. The default costs well
+    below 2 % of the training time of the paper's MLP and CNN. Curvature, Lipschitz bound and ranks each cost the time of many
+    steps, so give them a longer interval. Step 0 is recorded when the monitor is attached.
 
-    model: the plain model, below wrappers.
-    every: n, for measures without an interval of their own.
-    measures: names; functions of the model that give a number or a mapping of numbers, such as
-        :func:`~swr.diagnostics.balancedness`; or a mapping from these to intervals. By default what needs no data: norm, ratio,
-        balance, gradient, update, and limit where there is a rescaler.
-    anchors: a rescaler, or norms saved with :func:`~swr.diagnostics.layer_norms`; by default the norms now.
-    inputs: a tensor or a tuple of positional inputs, for measures that run the network.
-    batch: inputs and targets, for those that need the loss; its inputs serve the others too.
-    loss_fn: outputs and targets -> the mean loss.
-    to: a path (CSV), a ``SummaryWriter``, a function of a row, or a list of these; rows are kept in memory in any case.
+    Args:
+        model: the plain model, not a wrapper such as DDP.
+        every: n, the interval of measures that have none of their own.
+        measures: one or several names, or functions of the model that return a number or a mapping of numbers, such as
+            :func:`~swr.diagnostics.balancedness`; or a mapping from these to intervals. By default, the measures that need no
+            data: norm, ratio, balance, gradient, update, and with a rescaler limit.
+        anchors: a rescaler, or norms saved with :func:`~swr.diagnostics.layer_norms`; by default the current norms.
+        inputs: a tensor or a tuple of positional inputs, for measures that run the network.
+        batch: inputs and targets, for measures that need the loss; without ``inputs``, its inputs are used for the others too.
+        loss_fn: a function of outputs and targets that returns the mean loss.
+        to: a path (CSV), a ``SummaryWriter``, a function of a row, or a list of these; rows are always kept in memory too.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Monitor:
         model: nn.Module,
         *,
         every: int = 100,
-        measures: Iterable[Name] | Mapping[Name, int] | None = None,
+        measures: MeasureName | Iterable[Name] | Mapping[Name, int] | None = None,
         anchors: SoftWeightRescaling | Mapping[str, float] | None = None,
         inputs: Any = None,
         batch: tuple[Any, Any] | None = None,
@@ -90,9 +91,16 @@ class Monitor:
         self._handle: _Around | None = None
 
     def attach(self, optimizer: Optimizer) -> Handle:
-        """Record every n-th real step of this optimizer; ``remove()`` on the returned handle undoes it.
+        """Record every n-th real step of this optimizer.
 
-        optimizer: one that holds parameters of the model; Accelerate's wrapper is seen through.
+        Args:
+            optimizer: one that holds parameters of the model; Accelerate's wrapper is unwrapped.
+
+        Returns:
+            The handle; its ``remove()`` detaches the monitor.
+
+        Raises:
+            AttachError: the monitor is already attached, or the optimizer holds none of the model's parameters.
         """
         optimizer = unwrapped(optimizer)
         if self._handle is not None and self._handle.active:
@@ -107,11 +115,11 @@ class Monitor:
         return self._handle
 
     def record(self) -> Row:
-        """Measure now, outside of a step, and record it: everything that is not about a step."""
+        """Measure and record now, outside of a step: all measures that are not about a step."""
         return self._record([measure for _, measure, _ in self._measures if not measure.stepped])
 
     def state_dict(self) -> dict[str, Any]:
-        """The number of steps, the norms at the start, and what measures have to remember. Rows are results, not state."""
+        """The number of steps, the norms at the start, and the state of the measures. Rows are results, not state."""
         return {
             "steps": self._settled(),
             "start": dict(self._view.start),
@@ -119,7 +127,7 @@ class Monitor:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue where :meth:`state_dict` was taken: rows of later steps are dropped, since these steps come again."""
+        """Continue where :meth:`state_dict` was taken: rows of later steps are dropped, since these steps run again."""
         if not isinstance(state, Mapping) or set(state) != {"steps", "start", "measures"}:
             found = ", ".join(map(str, state)) if isinstance(state, Mapping) else type(state).__name__
             raise StateError(f"this is not the state of a Monitor: found {found or 'nothing'}.")
@@ -142,7 +150,7 @@ class Monitor:
         if found_inf is not None:
             self._unsure.append(found_inf)
         self._due = self._due_now()
-        if self._due and self._unsure:  # only now wait for the device
+        if self._due and self._unsure:  # the only place that waits for the device
             skipped = bool(self._unsure[-1]) if found_inf is not None else False
             self._settled()
             self._due = [] if skipped else self._due_now()
@@ -165,7 +173,7 @@ class Monitor:
         return [measure for _, measure, n in self._measures if self.steps % n == 0]
 
     def _settled(self) -> int:
-        """The number of real steps: a fused optimizer under a GradScaler takes some for show, as ``found_inf`` tells."""
+        """The number of real steps: under a GradScaler, fused optimizers run hooks on skipped steps too (``found_inf`` > 0)."""
         if self._unsure:
             self.steps -= int(torch.stack([found.detach().reshape(()) for found in self._unsure]).gt(0).sum())
             self._unsure = []
@@ -182,25 +190,25 @@ class Monitor:
 
 
 class _Around(Handle):
-    """A handle with a third moment, between the optimizer's own update and the other hooks behind it."""
+    """A handle with a third callback, between the optimizer's own update and the other hooks after it."""
 
     def __init__(self, optimizer: Optimizer, before: Around, between: Around, after: Around) -> None:
         super().__init__(optimizer, after=after)
         self._last = self._hooks[-1]
         self._first = optimizer.register_step_post_hook(torch.compiler.disable(lambda opt, args, kwargs: between(opt)))
-        # Once a step, before any closure runs: ``before`` of a handle is called behind each of its evaluations.
+        # Once a step, before any closure runs: ``before`` of a handle is called after each of its evaluations.
         begin = optimizer.register_step_pre_hook(torch.compiler.disable(lambda opt, args, kwargs: before(opt)))
         self._hooks += [self._first, begin]
 
     def in_order(self) -> None:
-        """Whoever was attached since, ``between`` comes first behind the step and ``after`` last."""
+        """Put ``between`` first after the step and ``after`` last, also if other hooks were added since."""
         hooks = self._last.hooks_dict_ref()
         if hooks is not None:
             hooks.move_to_end(self._first.id, last=False)
             hooks.move_to_end(self._last.id)
 
 
-def _names(measures: Iterable[Name]) -> list[Name]:
+def _names(measures: MeasureName | Iterable[Name]) -> list[Name]:
     return [measures] if isinstance(measures, str) else list(measures)
 
 

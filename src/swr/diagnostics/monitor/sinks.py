@@ -11,7 +11,7 @@ from typing import Any
 from swr.errors import OptionError
 
 Row = dict[str, float]
-"""``"step"`` and every value measured at that step, by name"""
+"""``"step"`` and every value that was measured at that step, by name"""
 
 Sink = Callable[[Row], None]
 
@@ -19,7 +19,7 @@ _HEADER = ("step", "name", "value")
 
 
 def sink_of(to: Any) -> Sink:
-    """A path becomes a CSV file; what has ``add_scalar`` is a TensorBoard writer; a function is called with each row."""
+    """The sink for a path (CSV), an object with ``add_scalar`` (TensorBoard), or a function that is called with each row."""
     if isinstance(to, (str, Path)):
         return CsvFile(Path(to))
     if hasattr(to, "add_scalar"):
@@ -35,10 +35,11 @@ def sink_of(to: Any) -> Sink:
 class CsvFile:
     """Append rows to a CSV file with the columns step, name, value: one line per number.
 
-    The columns are the same whatever is measured, so that a file can be continued with other measures. Every row is on disk
-    when the call returns. A last line that was cut off in the middle is dropped when the file is opened again.
+    The columns do not depend on the measures, so a file can be continued with other measures. Every row is written to the file
+    when the call returns. An incomplete last line is dropped when the file is opened again.
 
-    path: a new file, or one written before; folders are made.
+    Args:
+        path: a new file, or one that a monitor wrote before; missing folders are created.
     """
 
     def __init__(self, path: Path) -> None:
@@ -63,7 +64,7 @@ class CsvFile:
             file.write(_lines([(step, name, repr(float(value))) for name, value in row.items() if name != "step"]))
 
     def forget_after(self, step: int) -> None:
-        """Drop the rows at the end of the file that are later than a step: they will be measured again."""
+        """Drop the rows at the end of the file that are later than ``step``: they will be measured again."""
         lines = self.path.read_bytes().splitlines(keepends=True)
         kept = len(lines)
         while kept > 1 and int(lines[kept - 1].partition(b",")[0]) > step:
@@ -77,11 +78,14 @@ class CsvFile:
 
 
 def read_csv(path: str | Path) -> list[Row]:
-    """The rows of a CSV file that a monitor wrote, as it keeps them in memory.
+    """The rows of a CSV file that a monitor wrote, equal to its ``rows`` in memory.
 
     >>> CsvFile(Path("run.csv"))({"step": 100, "norm/0.weight": 1.5})
     >>> read_csv("run.csv")
     [{'step': 100, 'norm/0.weight': 1.5}]
+
+    Args:
+        path: the file.
     """
     rows: list[Row] = []
     with Path(path).open(encoding="utf-8", newline="") as file:

@@ -9,7 +9,7 @@ import pytest
 
 from swr.diagnostics import read_csv
 
-EXAMPLE = Path(__file__).parents[2] / "examples/monitoring.py"
+EXAMPLE = Path(__file__).parents[3] / "examples/monitoring.py"
 
 
 def runs(folder, *options):
