@@ -88,7 +88,7 @@ class ScalePlan:
 
     @property
     def kinds(self) -> Mapping[str, Kind]:
-        """free, coupled or held, by weight."""
+        """The kind of each weight: free, coupled or held."""
         return self.solution.kinds
 
     @cached_property

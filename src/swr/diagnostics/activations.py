@@ -1,4 +1,4 @@
-"""What happens inside a network when it runs: the activations of its units, and the features its last layer reads.
+"""The activations of a network's units in one run, and the features that its last layer reads.
 
 Calls of torch's functions are intercepted, so ``F.relu(x)`` counts as well as ``nn.ReLU()``, for any batch and any control
 flow. Units are on the last axis after a linear layer and on the channel axis after a convolution.
@@ -99,7 +99,7 @@ class Watched(TorchFunctionMode):
 
 
 def _magnitudes(h: Tensor, axis: int | None) -> Tensor:
-    """E|h_i|, over every axis but that of the units."""
+    """E|h_i|, over all axes except that of the units."""
     if axis is None:
         axis = 1 if h.ndim > 3 else -1
     unit = axis % h.ndim if -axis <= h.ndim else h.ndim - 1

@@ -37,7 +37,7 @@ _LAYERS = (
     nn.ConvTranspose2d,
     nn.ConvTranspose3d,
 )
-# φ(a x) = a φ(x) for every unit by itself and all a > 0, whatever the shape of its input.
+# φ(a x) = a φ(x) for each unit separately and all a > 0, for any shape of the input.
 _UNITWISE = (
     nn.Identity,
     nn.ReLU,

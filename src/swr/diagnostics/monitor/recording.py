@@ -150,7 +150,7 @@ class Monitor:
         if found_inf is not None:
             self._unsure.append(found_inf)
         self._due = self._due_now()
-        if self._due and self._unsure:  # the only place that waits for the device
+        if self._due and self._unsure:  # wait for the device only if a measure is due
             skipped = bool(self._unsure[-1]) if found_inf is not None else False
             self._settled()
             self._due = [] if skipped else self._due_now()
