@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import fx
@@ -22,6 +22,8 @@ from swr.algebra.walk import Source, Visitor, bind, place, walk
 GUARD = 1e-4
 """An added constant up to this size only guards against division by zero; it counts as nothing."""
 
+Inhomogeneous = Literal["hold", "pass", "raise"]
+
 _FOLDABLE = 1 << 24  # entries; larger constants are not evaluated, only known to be constant
 
 
@@ -29,12 +31,13 @@ _FOLDABLE = 1 << 24  # entries; larger constants are not evaluated, only known t
 class Flow:
     """The demands collected so far; the argument of every rule.
 
-    inhomogeneous: what happens to non-homogeneous activations (GELU, SiLU, tanh): "hold", or "pass" to treat them as
-        homogeneous.
-    statistics: running statistics and the form that each follows; readers: the operators that follow them.
+    Attributes:
+        inhomogeneous: what happens to non-homogeneous activations (GELU, SiLU, tanh): "pass" treats them as homogeneous.
+        statistics: running statistics and the form that each follows.
+        readers: the operators that follow them.
     """
 
-    inhomogeneous: str = "hold"
+    inhomogeneous: Inhomogeneous = "hold"
     equations: list[Equation] = field(default_factory=list)
     weights: dict[str, None] = field(default_factory=dict)
     seen: dict[str, None] = field(default_factory=dict)
