@@ -1,9 +1,8 @@
-"""Theorem 1 and Algorithm 1 on a plan: :func:`rescale` once, :class:`SoftWeightRescaling` after every step."""
+"""Algorithm 1 on a plan: :class:`SoftWeightRescaling`, after every step of an optimizer."""
 
 from __future__ import annotations
 
 import copy
-import math
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -13,7 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from swr.algebra.apply import multiply
 from swr.algebra.describe import table
 from swr.algebra.plan import ScalePlan, analyze
 from swr.errors import AttachError, ModelWarning, OptionError, PlanError, StateError
@@ -27,40 +25,6 @@ OnLrDecay = Literal["ignore", "rebase", "follow"]
 
 _JUMP = 1e-3  # relative change of a norm between construction and the first step that no rounding explains
 _JUMP_BY_HAND = 0.5  # the same when the first step itself has already been made
-
-
-def rescale(model: nn.Module, plan: ScalePlan, scalers: Mapping[str, float]) -> float:
-    """Scale a network's weights in place so that its function is only multiplied by a constant (Theorem 1).
-
-        θ = P log c,   p <- exp(θ_p) p for every parameter,   f_θ'(x) = C f_θ(x)
-
-    Free weights get exactly the scaler asked for; coupled ones the nearest that the network allows; held ones stay.
-
-    >>> net = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
-    >>> x = torch.randn(5, 4)
-    >>> before = net(x)
-    >>> constant = rescale(net, analyze(net, x), {"0.weight": 0.5, "2.weight": 4.0})
-    >>> constant, torch.allclose(net(x), constant * before)
-    (2.0, True)
-
-    Args:
-        model: the model the plan was made from.
-        plan: of :func:`swr.analyze` or :func:`swr.chain`.
-        scalers: positive factors by weight name; weights that are not named are asked to stay.
-
-    Returns:
-        The constant C.
-    """
-    plan.check(model)
-    if unknown := [name for name in scalers if name not in plan.weights]:
-        raise PlanError(f"{unknown[0]!r} is not a weight of the plan; its weights are {', '.join(plan.weights)}.")
-    for name, c in scalers.items():
-        if not (math.isfinite(c) and c > 0):
-            raise OptionError(f"the scaler of {name} must be positive and finite, found {c!r}.")
-    targets = torch.tensor([math.log(scalers.get(name, 1.0)) for name in plan.weights], dtype=torch.float64)
-    names = plan.scaled
-    multiply(model, names, (plan.matrix(names) @ targets).exp())
-    return float((plan.output_row @ targets).exp())
 
 
 class SoftWeightRescaling:
