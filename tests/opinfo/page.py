@@ -85,7 +85,8 @@ PYTHONPATH=tests python -m opinfo.page
 
 Of every sample a model `out = op(s_1 a_1, s_2 a_2, …)` is built, with the sample's tensors as inputs and the numbers s_i as
 parameters. The plan says which s_i may move. They are moved at random, and every floating output must be multiplied by the
-constant that the plan names; every other output must stay as it is. `tests/algebra/test_operator_database.py` does this for
+constant that the plan names; every other output must stay as it is. Of an operator with several outputs each is judged alone
+too, since their degrees may differ (`svd`). `tests/algebra/test_operator_database.py` does this for
 one sample per operator, and for all samples with `-m slow`.
 
 | verdict | operators, one sample each | up to {SAMPLES} samples each |
@@ -118,6 +119,8 @@ quotient is a whole number, and stay held for that. Those that real models use a
 {_listed(f"**{_name(each)}**" if each.used else _name(each) for each in missing)}
 
 ## Held, because they are not homogeneous
+
+Some of them in this sample only: filled with a number, with an epsilon above 1e-3.
 
 {_listed(_name(each) for each in measured if each.judged.verdict == "held" and not each.movable)}
 

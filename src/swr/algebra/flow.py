@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -103,6 +104,11 @@ class Flow:
         assert self.node is not None
         shape: torch.Size = bind(self.node)[argument].meta["val"].shape
         return shape
+
+    def reads(self, output: int) -> bool:
+        """Whether anything reads this one of the outputs of the operator at hand."""
+        users = self.node.users if self.node is not None else ()
+        return any(user.target is operator.getitem and user.args[1] == output and user.users for user in users)
 
     def follow(self, buffer: Value | None, form: Scale) -> None:
         """A running statistic that must be scaled along, by ``form``; what is no buffer must have that form already."""

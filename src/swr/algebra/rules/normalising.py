@@ -29,7 +29,7 @@ def _rms_norm(flow: Flow, input: Value, weight: Value | None, eps: float | None)
 @aten("_fused_rms_norm")
 def _fused_rms_norm(flow: Flow, input: Value, weight: Value | None, eps: float | None) -> tuple[Scale, Scale]:
     """With 1 / √(mean square + ε)."""
-    return _normalised(flow, input, weight, None, eps), flow.power(input, -1)
+    return _normalised(flow, input, weight, None, eps), _reciprocal(flow, input, 1)
 
 
 @aten("batch_norm instance_norm")
@@ -53,7 +53,7 @@ def _native_layer_norm(
     flow: Flow, input: Value, weight: Value | None, bias: Value | None, eps: float
 ) -> tuple[Scale, Scale, Scale]:
     """With the mean and 1 / √(variance + ε)."""
-    return _normalised(flow, input, weight, bias, eps), input.form, flow.power(input, -1)
+    return _normalised(flow, input, weight, bias, eps), input.form, _reciprocal(flow, input, 2)
 
 
 @aten("_native_batch_norm_legit.no_stats")
@@ -66,13 +66,18 @@ def _without_statistics(
 @aten("_native_batch_norm_legit native_batch_norm _native_batch_norm_legit_no_training")
 def _native_batch_norm(flow: Flow, input: Value, running_mean: Any, running_var: Any, **others: Any) -> tuple[Scale, ...]:
     out = batch_norm(flow, input, others["weight"], others["bias"], running_mean, running_var, others["eps"])
-    return out, input.form, flow.power(input, -1)
+    return out, input.form, _reciprocal(flow, input, 2)
 
 
 @aten("_native_batch_norm_legit_functional")
 def _functional_batch_norm(flow: Flow, input: Value, **others: Any) -> tuple[Scale, ...]:
     """With the next running mean and variance."""
     return *_native_batch_norm(flow, input, **others), input.form, flow.power(input, 2)
+
+
+def _reciprocal(flow: Flow, input: Value, output: int) -> Scale:
+    """1 / √(variance + ε): where the variance is zero, ε alone decides, so that it may not be read."""
+    return flow.hold(input) if flow.reads(output) else flow.power(input, -1)
 
 
 def _normalised(flow: Flow, input: Value, weight: Value | None, bias: Value | None, eps: float | None) -> Scale:

@@ -25,11 +25,6 @@ def _normal(flow: Flow, mean: Any, std: Any) -> Scale:
     return flow.same(mean, std)
 
 
-@aten("linspace")
-def _linspace(flow: Flow, start: Any, end: Any) -> Scale:
-    return flow.same(start, end)
-
-
 @aten("lerp")
 def _lerp(flow: Flow, self: Value, end: Value, weight: Any) -> Scale:
     flow.hold(weight)  # x + w (y - x) has a share of x in it whatever w is
