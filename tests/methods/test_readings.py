@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from nets import confirmed
 from swr.methods import SWR, registry
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +30,7 @@ def model():
 def test_unscaled_biases_scale_weights_as_swr_does_and_nothing_else(model, reading):
     twin, x = copy.deepcopy(model), torch.randn(4, 200)
     ours, theirs = reading("UnscaledBiases")(model, x, coefficient=0.1), SWR(twin, x, coefficient=0.1)
+    confirmed(theirs.rescaler)
     for net in (model, twin):
         with torch.no_grad():
             [p.mul_(2) for p in net.parameters()]
