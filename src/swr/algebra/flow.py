@@ -145,9 +145,12 @@ def follow(
 ) -> Form:
     """Run the rules over the graph; returns the form of the output.
 
-    lookup: operator -> its rule, or None.
-    frozen: the parameters that are constants, by name.
-    buffers: the model's buffers by name.
+    Args:
+        traced: the graph.
+        flow: collects what the rules demand.
+        lookup: operator -> its rule, or None.
+        frozen: the parameters that are constants, by name.
+        buffers: the model's buffers by name.
     """
     values = walk(traced, _Scales(traced, flow, lookup, frozen, buffers))
     for name, node in traced.mutated.items():
