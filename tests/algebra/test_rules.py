@@ -84,7 +84,7 @@ def test_other_operators_hold_the_weight_before_them(name):
 
 
 @pytest.mark.parametrize("operator", [nn.functional.gelu, nn.functional.silu, torch.tanh, nn.functional.relu6])
-def test_pass_treats_gelu_and_friends_as_homogeneous(operator):
+def test_pass_treats_non_homogeneous_activations_as_homogeneous(operator):
     assert role(operator, inhomogeneous="pass") == "free"
 
 

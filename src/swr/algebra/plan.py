@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from swr.algebra.describe import table
 from swr.algebra.flow import Flow, follow
-from swr.algebra.forms import ZERO, Equation, Form
+from swr.algebra.forms import Equation, Form
 from swr.algebra.graph import trace
 from swr.algebra.rules import lookup
 from swr.algebra.solve import Kind, Solution, solve
@@ -265,7 +265,7 @@ def analyze(
     return plan_of(model, flow, output)
 
 
-def plan_of(model: nn.Module, flow: Flow, output: Form | None) -> ScalePlan:
+def plan_of(model: nn.Module, flow: Flow, output: Form) -> ScalePlan:
     """The plan of a model, from the equations that a flow has collected."""
     parameters = dict(model.named_parameters())
     frozen = tuple(name for name, p in parameters.items() if not p.requires_grad)
@@ -276,5 +276,5 @@ def plan_of(model: nn.Module, flow: Flow, output: Form | None) -> ScalePlan:
         frozen=frozen,
         equations=tuple(dict.fromkeys(flow.equations)),
         statistics={name: form for name, form in flow.statistics.items() if not form.is_zero},
-        output=ZERO if output is None else output,
+        output=output,
     )
