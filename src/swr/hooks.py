@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -157,6 +158,30 @@ def unwrapped(optimizer: Any) -> Optimizer:
     if not isinstance(optimizer, Optimizer):
         raise AttachError(f"expected a torch.optim.Optimizer, found {type(optimizer).__name__}.")
     return optimizer
+
+
+def refuse_strangers(optimizer: Optimizer, model: nn.Module) -> None:
+    """Raise :class:`~swr.AttachError` unless the optimizer holds parameters of the model."""
+    if all(place is None for place in group_of(optimizer, list(model.parameters()))):
+        raise AttachError(
+            "the optimizer holds none of this model's parameters; build it from model.parameters() of the same model, "
+            "after wrapping (a copied or unpickled optimizer holds copies)."
+        )
+
+
+def attachable(optimizer: Any, model: nn.Module, handle: Handle | None) -> Optimizer:
+    """The torch optimizer to attach to: unwrapped, with parameters of the model.
+
+    Args:
+        optimizer: an optimizer, or a wrapper such as Accelerate's.
+        model: what the method acts on.
+        handle: of an earlier attachment, which must be removed first.
+    """
+    if handle is not None and handle.active:
+        raise AttachError("already attached to an optimizer; call remove() on the first handle before attaching again.")
+    found = unwrapped(optimizer)
+    refuse_strangers(found, model)
+    return found
 
 
 def group_of(optimizer: Optimizer, tensors: Sequence[torch.Tensor]) -> list[int | None]:

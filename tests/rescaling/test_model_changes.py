@@ -433,3 +433,11 @@ def test_the_second_may_attach_when_the_first_is_gone():
         p.grad = None
     optimizer.step()
     assert second.state_dict()["optimizers"][0]["steps"] == 1
+
+
+def test_a_plan_made_before_something_was_frozen_is_refused():
+    model = network()
+    plan = swr.analyze(model, torch.randn(2, 12).double())
+    model[0].requires_grad_(False)
+    with pytest.raises(swr.PlanError, match=r"made while 0\.bias was trained, now it is frozen; analyse the model again"):
+        swr.SoftWeightRescaling(model, plan=plan)

@@ -19,7 +19,7 @@ from swr.algebra.verify import deviation
 from swr.errors import ModelError, OptionError
 from swr.probe import as_args
 
-_LAYERS = (
+LAYERS = (
     nn.Linear,
     nn.Conv1d,
     nn.Conv2d,
@@ -144,7 +144,7 @@ def _refuse_deviating(plan: ScalePlan, model: nn.Module, args: tuple[Any, ...], 
 
 def _through(module: nn.Module, buffers: dict[int, str], x: Value, parameters: dict[str, Value], flow: Flow) -> Scale:
     weight, bias = parameters.get("weight"), parameters.get("bias")
-    if isinstance(module, _LAYERS) and weight is not None:
+    if isinstance(module, LAYERS) and weight is not None:
         return _rule("aten.linear", flow, x, weight, bias)
     if isinstance(module, nn.Embedding) and weight is not None and module.max_norm is None:
         return _rule("aten.embedding", flow, weight)

@@ -138,6 +138,13 @@ class ScalePlan:
         )
         raise PlanError(f"the plan belongs to another model ({found}); analyse this one with swr.analyze.")
 
+    def check_frozen(self, model: nn.Module) -> None:
+        """Raise :class:`~swr.PlanError` unless the parameters that are frozen now were frozen when the plan was made."""
+        frozen = frozen_in(model)
+        if other := sorted(frozen ^ set(self.frozen)):
+            was, now = ("trained", "frozen") if other[0] in frozen else ("frozen", "trained")
+            raise PlanError(f"the plan was made while {other[0]} was {was}, now it is {now}; analyse the model again.")
+
     def verify(
         self, model: nn.Module, example_inputs: Any = (), kwargs: Mapping[str, Any] | None = None, *, seed: int = 0
     ) -> Deviation:
@@ -268,13 +275,18 @@ def analyze(
 def plan_of(model: nn.Module, flow: Flow, output: Form) -> ScalePlan:
     """The plan of a model, from the equations that a flow has collected."""
     parameters = dict(model.named_parameters())
-    frozen = tuple(name for name, p in parameters.items() if not p.requires_grad)
+    frozen = frozen_in(model)
     return ScalePlan(
         shapes={name: tuple(p.shape) for name, p in parameters.items()},
         weights=tuple(n for n in parameters if n in flow.weights),
         followers=tuple(n for n in parameters if n in flow.seen and n not in flow.weights),
-        frozen=frozen,
+        frozen=tuple(name for name in parameters if name in frozen),
         equations=tuple(dict.fromkeys(flow.equations)),
         statistics={name: form for name, form in flow.statistics.items() if not form.is_zero},
         output=output,
     )
+
+
+def frozen_in(model: nn.Module) -> frozenset[str]:
+    """The names of the parameters that are not trained."""
+    return frozenset(name for name, p in model.named_parameters() if not p.requires_grad)

@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from swr.checks import choice
 from swr.errors import AttachError, StateError
-from swr.hooks import Handle, group_of, unwrapped
+from swr.hooks import Handle, attachable
 from swr.methods.tools.penalty_gradients import add_to_gradients, differentiate, held_by
 
 Batches = Iterable[tuple[Tensor, Tensor]]
@@ -126,14 +126,8 @@ class Method:
             penalty: where a penalty acts. "gradients": its gradient is added before each step, and nothing is left to do.
                 "loss": the loop adds :meth:`penalty` to its loss.
         """
-        optimizer = unwrapped(optimizer)
+        optimizer = attachable(optimizer, self.model, self._handle)
         choice(penalty, "penalty", get_args(PenaltyIn))
-        if self.attached:
-            raise AttachError("already attached to an optimizer; call remove() on the first handle before attaching again.")
-        if all(group is None for group in group_of(optimizer, list(self.model.parameters()))):
-            raise AttachError(
-                "the optimizer holds none of this model's parameters; build it from model.parameters() of the same model."
-            )
         kind = type(self)
         adds = penalty == "gradients" and kind.penalty is not Method.penalty
         acts_before = kind.before_step is not Method.before_step

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from swr.algebra.describe import table
-from swr.algebra.plan import ScalePlan, analyze
+from swr.algebra.plan import ScalePlan, analyze, frozen_in
 from swr.errors import AttachError, ModelWarning, OptionError, PlanError, StateError
-from swr.hooks import Handle, group_of, handles_of, unwrapped
+from swr.hooks import Handle, group_of, handles_of, refuse_strangers, unwrapped
 from swr.rescaling.changes import Change, Snapshot, carried
 from swr.rescaling.coefficients import check_coefficients, coefficients_of
 from swr.rescaling.notices import changed, jumped, left_alone, some
@@ -93,7 +93,7 @@ class SoftWeightRescaling:
         elif inhomogeneous != "hold" and self._analysis is None:
             raise OptionError("inhomogeneous belongs to the analysis; pass it to swr.analyze when you bring your own plan.")
         plan.check(model)
-        _check_frozen(plan, model)
+        plan.check_frozen(model)
         self.model = model
         self.every = every
         self.on_lr_decay = on_lr_decay
@@ -105,7 +105,7 @@ class SoftWeightRescaling:
         self._anchors_proven = False  # loaded, rebased, or still right at the first step
         self._reported = False  # what cannot be pulled was said
         self._take_plan(plan, check_patterns=True)
-        self._plans = {self._frozen(): plan}  # by what is frozen, so that toggling requires_grad does not trace again
+        self._plans = {frozen_in(self.model): plan}  # by what is frozen, so that toggling requires_grad does not trace again
         if not any(p.is_meta for p in model.parameters()):
             self._bind()
 
@@ -151,7 +151,7 @@ class SoftWeightRescaling:
         active = [group for group in self._groups if group.optimizer is not None]
         if any(group.optimizer is optimizer for group in active):
             raise AttachError("already attached to this optimizer; call remove() on the first handle before attaching again.")
-        self._refuse_strangers(optimizer)
+        refuse_strangers(optimizer, self.model)
         self._refuse_a_second_rescaler(optimizer)
         self._current()
         self._report_what_is_left_alone()
@@ -263,15 +263,15 @@ class SoftWeightRescaling:
             return
         for group in self._groups:
             if group.optimizer is not None:
-                self._refuse_strangers(group.optimizer)
-        plan = self._plans.get(self._frozen()) if all(change.of_training for change in changes) else None
+                refuse_strangers(group.optimizer, self.model)
+        plan = self._plans.get(frozen_in(self.model)) if all(change.of_training for change in changes) else None
         known = plan is not None
         plan = self._analysed_again(changes) if plan is None else plan
         kept = carried(before, self.model, {**self._parked, **anchors})
         self._take_plan(plan, check_patterns=False)
         if any(not change.of_training for change in changes):
             self._plans = {}
-        self._plans[self._frozen()] = plan
+        self._plans[frozen_in(self.model)] = plan
         self._parked = {name: anchor for name, anchor in kept.items() if name not in self._lambda}
         self._bind({name: anchor for name, anchor in kept.items() if name in self._lambda})
         if not known:
@@ -359,13 +359,6 @@ class SoftWeightRescaling:
 
     # What is refused, and what is said.
 
-    def _refuse_strangers(self, optimizer: Optimizer) -> None:
-        if all(place is None for place in group_of(optimizer, list(self.model.parameters()))):
-            raise AttachError(
-                "the optimizer holds none of this model's parameters; build it from model.parameters() of the same model, "
-                "after wrapping (a copied or unpickled optimizer holds copies)."
-            )
-
     def _refuse_a_second_rescaler(self, optimizer: Optimizer) -> None:
         mine = {id(p) for p in self.model.parameters()}
         for handle in handles_of(optimizer):
@@ -397,9 +390,6 @@ class SoftWeightRescaling:
         if sentence := jumped(norms, self._anchors(), tolerance):
             warnings.warn(sentence, ModelWarning, stacklevel=3)
 
-    def _frozen(self) -> frozenset[str]:
-        return frozenset(name for name, p in self.model.named_parameters() if not p.requires_grad)
-
     def _anchors(self) -> dict[str, float]:
         found: dict[str, float] = {}
         for group in self._groups:
@@ -411,11 +401,3 @@ class SoftWeightRescaling:
         for group, part in zip(groups, values, strict=True):
             found |= zip(group.names, part.tolist(), strict=True)
         return {name: found[name] for name in self._names}
-
-
-def _check_frozen(plan: ScalePlan, model: nn.Module) -> None:
-    """A plan holds for what was trained when it was made."""
-    frozen = {name for name, p in model.named_parameters() if not p.requires_grad}
-    if other := sorted(frozen ^ set(plan.frozen)):
-        was, now = ("trained", "frozen") if other[0] in frozen else ("frozen", "trained")
-        raise PlanError(f"the plan was made while {other[0]} was {was}, now it is {now}; analyse the model again.")

@@ -25,18 +25,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
+from swr.algebra.chain import LAYERS
 from swr.checks import at_least
 from swr.errors import ModelError
 
-_LAYERS = (
-    nn.Linear,
-    nn.Conv1d,
-    nn.Conv2d,
-    nn.Conv3d,
-    nn.ConvTranspose1d,
-    nn.ConvTranspose2d,
-    nn.ConvTranspose3d,
-)
 # φ(a x) = a φ(x) for each unit separately and all a > 0, for any shape of the input.
 _UNITWISE = (
     nn.Identity,
@@ -169,7 +161,7 @@ def layers_of(model: nn.Module) -> list[Layer]:
     found: list[Layer] = []
     between: list[tuple[str, nn.Module]] = []
     for name, module in _leaves(model, ""):
-        if not isinstance(module, _LAYERS):
+        if not isinstance(module, LAYERS):
             between.append((name, module))
             continue
         if any(module.weight is layer.module.weight for layer in found):
@@ -198,13 +190,13 @@ def _leaves(module: nn.Module, name: str) -> Iterator[tuple[str, nn.Module]]:
             yield from _leaves(child, f"{name}.{key}" if name else key)
         return
     where = f"{type(module).__name__} at {name or 'the model'}"
-    plain = any(type(module).forward is kind.forward for kind in _LAYERS) and isinstance(module.weight, nn.Parameter)
-    if isinstance(module, _LAYERS) != plain or any(True for _ in module.children()):
+    plain = any(type(module).forward is kind.forward for kind in LAYERS) and isinstance(module.weight, nn.Parameter)
+    if isinstance(module, LAYERS) != plain or any(True for _ in module.children()):
         raise ModelError(
             f"{where} is not a chain of plain layers; balancing supports nn.Sequential only. If its layers run one after "
             "the other, pass them in this order, for example nn.Sequential(net.fc1, nn.ReLU(), net.fc2)."
         )
-    if not isinstance(module, (*_LAYERS, nn.PReLU)) and any(True for _ in module.parameters()):
+    if not isinstance(module, (*LAYERS, nn.PReLU)) and any(True for _ in module.parameters()):
         raise ModelError(
             f"{where} has parameters of its own; balancing supports linear layers and convolutions with homogeneous "
             "activations and pooling between them."

@@ -13,8 +13,8 @@ from swr.diagnostics.gradients import LossFunction
 from swr.diagnostics.layer_norms import layer_norms
 from swr.diagnostics.monitor.measures import CHEAP, Measure, MeasureName, UserMeasure, View, build
 from swr.diagnostics.monitor.sinks import CsvFile, Row, sink_of
-from swr.errors import AttachError, OptionError, StateError
-from swr.hooks import Around, Handle, group_of, unwrapped
+from swr.errors import OptionError, StateError
+from swr.hooks import Around, Handle, attachable
 from swr.rescaling import SoftWeightRescaling
 
 Name = MeasureName | UserMeasure
@@ -102,13 +102,7 @@ class Monitor:
         Raises:
             AttachError: the monitor is already attached, or the optimizer holds none of the model's parameters.
         """
-        optimizer = unwrapped(optimizer)
-        if self._handle is not None and self._handle.active:
-            raise AttachError("already attached to an optimizer; call remove() on the first handle before attaching again.")
-        if all(group is None for group in group_of(optimizer, list(self.model.parameters()))):
-            raise AttachError(
-                "the optimizer holds none of this model's parameters; build it from model.parameters() of the same model."
-            )
+        optimizer = attachable(optimizer, self.model, self._handle)
         self._handle = _Around(optimizer, self._before_step, self._between, self._after_step)
         if self.steps == 0 and not self.rows:
             self.record()
