@@ -404,3 +404,21 @@ def test_one_float64_copy_lives_at_a_time():
     Census.alive.clear()
     plan.verify(model, X)
     assert Census.alive == [1, 1, 1, 1]
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+def test_a_sparse_output_is_compared_entry_by_entry():
+    class Sparse(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 2)
+
+        def forward(self, x):
+            return self.layer(x).to_sparse_csr()
+
+    model, x = Sparse(), torch.randn(4, 3)
+    plan = swr.analyze(model.layer, x)
+    named = swr.ScalePlan.from_json(plan.to_json().replace('"weight"', '"layer.weight"').replace('"bias"', '"layer.bias"'))
+    assert named.verify(model, x) < 1e-12
+    wrong = swr.ScalePlan.from_json(named.to_json().replace('"output": {"layer.weight": 1.0}', '"output": {}'))
+    assert wrong.verify(model, x) > 1e-3

@@ -159,7 +159,8 @@ def _outputs(network: nn.Module, model: nn.Module, args: tuple[Any, ...], kwargs
             f"{type(model).__name__} does not run in float64, in which it is compared ({first_line(error)}); "
             "let its forward take the precision of its inputs."
         ) from error
-    return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    return [tensor if tensor.layout is torch.strided else tensor.to_dense() for tensor in tensors]
 
 
 def _has_values(tensor: Tensor) -> bool:
