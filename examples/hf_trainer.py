@@ -62,7 +62,7 @@ def train(folder: str, steps: int, coefficient: float | None) -> None:
     trainer = Trainer(model=model, args=arguments, train_dataset=data, callbacks=callbacks)
     print(f"SWR with λ = {coefficient}" if coefficient else "without SWR", flush=True)
     trainer.train()
-    for name in ("transformer.wte.weight", "transformer.h.0.attn.c_attn.weight", "transformer.h.1.mlp.c_proj.weight"):
+    for name in ("transformer.wte.weight", "transformer.h.0.attn.c_proj.weight", "transformer.h.1.mlp.c_proj.weight"):
         norm = float(model.get_parameter(name).detach().norm())
         logged = trainer.state.log_history[-2].get(f"swr/scaler/{name}")
         print(f"  {name:<36} norm {norm:6.2f}" + (f", last logged scaler {logged:.5f}" if logged else ""))

@@ -61,3 +61,13 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int, after:
         optimizer.step()
         if after is not None:
             after()
+
+
+def gpt2(layers):
+    """A tiny GPT-2 of transformers, in evaluation mode."""
+    import transformers
+
+    config = transformers.GPT2Config(
+        n_layer=layers, n_embd=32, n_head=4, vocab_size=50, n_positions=16, bos_token_id=0, eos_token_id=0
+    )
+    return transformers.GPT2LMHeadModel(config).eval()

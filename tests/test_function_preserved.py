@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 import swr
+from swr.algebra.blocks import parameter_of, tensor_of
 from zoo import ZOO, Network, without_epsilon
 from zoo.probe import admissible, floating_outputs
 
@@ -100,9 +101,9 @@ def test_every_free_weight_gets_what_was_asked_and_held_ones_stay(case: Case) ->
     constant = swr.rescale(rescaled, case.plan, scalers)
     before, after = case.model.state_dict(), rescaled.state_dict()
     for name in case.plan.free:
-        torch.testing.assert_close(after[name], before[name] * scalers[name], rtol=1e-12, atol=0)
+        torch.testing.assert_close(tensor_of(name, after), tensor_of(name, before) * scalers[name], rtol=1e-12, atol=0)
     for name in case.plan.coupled:
-        assert not torch.equal(after[name], before[name]) or not before[name].any()
+        assert not torch.equal(tensor_of(name, after), tensor_of(name, before)) or not tensor_of(name, before).any()
     for name, parameter in case.model.named_parameters():
         untouched = name in case.plan.held or name in case.plan.unused or not parameter.requires_grad
         assert not untouched or torch.equal(after[name], before[name]), name
@@ -111,11 +112,14 @@ def test_every_free_weight_gets_what_was_asked_and_held_ones_stay(case: Case) ->
     assert math.isclose(constant, 1) or not case.network.constant_is_one
 
 
-def test_every_tensor_is_scaled_as_a_whole(case: Case) -> None:
+def test_every_tensor_and_block_is_scaled_as_a_whole(case: Case) -> None:
     rescaled = case.copy()
     swr.rescale(rescaled, case.plan, random_scalers(case.weights))
-    after = rescaled.state_dict()
-    for name, before in case.model.state_dict().items():
+    old, new = case.model.state_dict(), rescaled.state_dict()
+    blocks = [name for name in (*case.plan.weights, *case.plan.followers) if name not in old]
+    cut = {parameter_of(name) for name in blocks}
+    after = {name: tensor_of(name, new) for name in (*new, *blocks)}
+    for name, before in [(name, tensor_of(name, old)) for name in (*old, *blocks) if name not in cut]:
         if not before.is_floating_point() or not before.isfinite().all():
             assert torch.equal(after[name], before)
             continue
@@ -126,7 +130,7 @@ def test_every_tensor_is_scaled_as_a_whole(case: Case) -> None:
 
 @pytest.mark.parametrize("kind", ["free", "coupled", "held", "followers", "unused"])
 def test_the_plan_says_what_was_derived_by_hand(case: Case, kind: str) -> None:
-    expected = case.network.expected(kind, case.model)
+    expected = case.network.expected(kind, case.model, case.plan)
     if expected is None:
         pytest.skip("not claimed")
     assert set(getattr(case.plan, kind)) == expected
@@ -176,7 +180,8 @@ def projection(case: Case) -> Tensor:
         for parameter in model.parameters():
             nn.init.ones_(parameter)
         swr.rescale(model, case.plan, {asked: math.e})
-        columns.append(torch.stack([model.get_parameter(name).detach().log().mean() for name in case.weights]))
+        parameters = dict(model.named_parameters())
+        columns.append(torch.stack([tensor_of(name, parameters).detach().log().mean() for name in case.weights]))
     return torch.stack(columns, 1)
 
 

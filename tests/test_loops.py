@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from loops import frameworks, ranks, single
-from loops.task import STEPS, STOP, Outcome, Span, batch, loss_of, network, optimizer_of, rescaler_of, weights_of
+from loops.task import AIMS, STEPS, STOP, Outcome, Span, batch, loss_of, network, optimizer_of, rescaler_of, weights_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*does not have many workers:UserWarning"),  # Lightning's advice on speed
@@ -50,8 +50,10 @@ LOOPS = {
 }
 
 
+@pytest.mark.parametrize("aim", AIMS)
 @pytest.mark.parametrize("name", LOOPS)
-def test_a_loop_does_what_the_plain_one_does_and_resumes_exactly(name, tmp_path):
+def test_a_loop_does_what_the_plain_one_does_and_resumes_exactly(name, aim, tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOP_AIM", aim)
     loop, tolerance = LOOPS[name]
     expected = single.plain(Span())
     straight = loop(Span(), tmp_path / "straight")
@@ -69,7 +71,9 @@ def test_a_loop_does_what_the_plain_one_does_and_resumes_exactly(name, tmp_path)
         assert torch.equal(resumed.weights[key], value), f"{key} after resuming"
 
 
-def test_the_rescale_matters_in_this_task():
+@pytest.mark.parametrize("aim", AIMS)
+def test_the_rescale_matters_in_this_task(aim, monkeypatch):
+    monkeypatch.setenv("LOOP_AIM", aim)
     model = network()
     rescaler_of(model)  # not attached
     optimizer = optimizer_of(model)

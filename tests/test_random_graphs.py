@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import swr
+from swr.algebra.blocks import tensor_of
 from zoo import stir, without_epsilon
 from zoo.pieces import BATCH, LENGTH, ONE_CHAIN, RESTRICTING, STRAIGHT, TWO_CHAINS, Chain, Piece, RandomNetwork
 from zoo.probe import floating_outputs
@@ -85,11 +86,12 @@ def check_function_is_preserved(model: nn.Module, batch: tuple[Tensor, ...], see
     constant = swr.rescale(rescaled, plan, scalers)
     for mode in ("train", "eval"):
         assert deviation(outputs(rescaled, batch, mode), outputs(model, batch, mode), constant) <= EXACT
+    old, new = dict(model.named_parameters()), dict(rescaled.named_parameters())
     for name in plan.free:
-        ratio = rescaled.get_parameter(name) / model.get_parameter(name)
+        ratio = tensor_of(name, new) / tensor_of(name, old)
         torch.testing.assert_close(ratio, torch.full_like(ratio, scalers[name]), rtol=1e-12, atol=0)
     for name in plan.held:
-        assert torch.equal(rescaled.get_parameter(name), model.get_parameter(name))
+        assert torch.equal(tensor_of(name, new), tensor_of(name, old))
     return plan
 
 

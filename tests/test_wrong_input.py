@@ -46,7 +46,7 @@ def attach_twice():
 
 
 def rescale_by(scalers):
-    model = make(mlp)
+    model = make(mlp, dtype=torch.float32)
     swr.rescale(model, swr.analyze(model, inputs_of(model)), scalers)
 
 
@@ -65,8 +65,8 @@ CASES = {
     ),
     "every zero": (lambda: rescaler(every=0), swr.OptionError, "at least 1, found 0"),
     "every half": (lambda: rescaler(every=0.5), swr.OptionError, "whole number"),
-    "unknown on_lr_decay": (lambda: rescaler(on_lr_decay="reset"), swr.OptionError, '"ignore", "rebase" or "follow"'),
-    "unknown inhomogeneous": (lambda: rescaler(inhomogeneous="skip"), swr.OptionError, '"hold", "pass" or "raise"'),
+    "unknown on_lr_decay": (lambda: rescaler(on_lr_decay="reset"), swr.OptionError, "ignore, rebase, follow, follow-squared"),
+    "unknown inhomogeneous": (lambda: rescaler(inhomogeneous="skip"), swr.OptionError, '"hold", "pass", "raise" or "free"'),
     "no inputs and no plan": (lambda: swr.SoftWeightRescaling(make(mlp)), swr.OptionError, "example inputs are needed"),
     "no parameters": (lambda: swr.analyze(nn.ReLU(), torch.ones(1)), swr.ModelError, "has no parameters"),
     "chain without parameters": (lambda: swr.chain(nn.ReLU()), swr.ModelError, "has no parameters"),
@@ -102,7 +102,7 @@ CASES = {
     ),
     "attached twice": (attach_twice, swr.AttachError, "already attached"),
     "step without the optimizer it should watch": (
-        lambda: rescaler(on_lr_decay="follow").step(),
+        lambda: rescaler(coefficient=1e-3, on_lr_decay="follow").step(),
         swr.AttachError,
         "call attach",
     ),
@@ -125,6 +125,23 @@ CASES = {
     ),
     "rescale of no weight": (lambda: rescale_by({"0.bias": 2.0}), swr.PlanError, "'0.bias' is not a weight"),
     "rescale by zero": (lambda: rescale_by({"0.weight": 0.0}), swr.OptionError, "positive and finite, found 0.0"),
+    "rescale by a text": (lambda: rescale_by({"0.weight": "big"}), swr.OptionError, "positive and finite, found 'big'"),
+    "rescale by more than a float holds": (
+        lambda: rescale_by({"0.weight": 1e300}),
+        swr.OptionError,
+        r"0\.weight would be multiplied by 1e\+300.* leave the range of float32",
+    ),
+    "rescale to nothing": (lambda: rescale_by({"0.weight": 1e-300}), swr.OptionError, "leave the range of float32"),
+    "inputs of another dtype": (
+        lambda: swr.analyze(make(mlp), inputs_of(make(mlp)).float()),
+        swr.InputsError,
+        "another dtype than the model: 0 multiplies float32 by float64; convert the inputs",
+    ),
+    "integers for a model of floats": (
+        lambda: swr.analyze(make(mlp), inputs_of(make(mlp)).long()),
+        swr.InputsError,
+        "another dtype than the model: 0 multiplies int64 by float64",
+    ),
     "a text that is no plan": (lambda: swr.ScalePlan.from_json("[]"), swr.PlanError, "not the text of a plan"),
     "a broken plan": (lambda: swr.ScalePlan.from_json("{"), swr.PlanError, "not the text of a plan"),
 }

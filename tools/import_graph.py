@@ -37,7 +37,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "rescaling": (GROUND, "algebra", "units"),
     "methods": (GROUND, "algebra", "units", "rescaling"),
     "diagnostics": (GROUND, "algebra", "units", "rescaling", "methods"),
-    DOOR: (GROUND, "algebra", "units", "rescaling"),
+    DOOR: (GROUND, "algebra", "units", "rescaling", "diagnostics"),
     "integrations": (DOOR, GROUND, "algebra", "units", "rescaling", "methods", "diagnostics"),
     **{
         room: (DOOR, GROUND, "algebra", "units", "rescaling", "methods", "diagnostics", *BENCH[:place])

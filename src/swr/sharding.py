@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from swr.errors import ModelError
+
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.tensor import DTensor
@@ -27,6 +29,38 @@ def local(tensor: Tensor) -> Tensor:
     """The part of a tensor on this rank, which is all of it unless it is sharded. In-place changes change the tensor."""
     sharded = as_sharded(tensor)
     return tensor if sharded is None else sharded.to_local().detach()
+
+
+def narrowed(tensor: Tensor, axis: int, start: int, stop: int) -> Tensor:
+    """Entries ``start`` to ``stop`` along an axis, as a view; of a sharded tensor, what this rank holds of them.
+
+    The view of a sharded tensor is a DTensor of the same mesh, whose part on this rank may be empty. It serves for norms and
+    in-place products on each rank, not for redistribution.
+
+    >>> narrowed(torch.arange(6), 0, 2, 4)
+    tensor([2, 3])
+    """
+    sharded = as_sharded(tensor)
+    if sharded is None:
+        return tensor.detach().narrow(axis, start, stop - start)
+    from torch.distributed.tensor import DTensor, Shard
+    from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+
+    here, shape = local(tensor), list(tensor.shape)
+    if any(p.is_shard(axis) and type(p) is not Shard for p in sharded.placements):
+        raise ModelError(
+            f"a parameter of shape {tuple(shape)} is used in blocks along axis {axis} and sharded in strides along it, which "
+            "is not supported; shard it along another axis."
+        )
+    _, offsets = compute_local_shape_and_global_offset(tensor.shape, sharded.device_mesh, sharded.placements)
+    first = min(max(start - offsets[axis], 0), here.shape[axis])
+    last = min(max(stop - offsets[axis], first), here.shape[axis])
+    shape[axis] = stop - start
+    whole = torch.empty(shape, device="meta")
+    part = here.narrow(axis, first, last - first)
+    return DTensor.from_local(
+        part, sharded.device_mesh, sharded.placements, run_check=False, shape=whole.shape, stride=whole.stride()
+    )
 
 
 class Sum:

@@ -1,6 +1,7 @@
 """What the workers of the tests do in place of training; a module of its own, so that a fresh process can import it."""
 
 import errno
+import io
 import multiprocessing
 import os
 import signal
@@ -116,3 +117,17 @@ def train_on_a_full_disk(job: Job, report: Callable[[Epoch], None]) -> dict[str,
 
 def die_at_once(*_: object) -> None:
     os._exit(3)
+
+
+def killed_at_a_bar(job: Job, report: Callable[[Epoch], None]) -> dict[str, Any]:
+    """Killed once while a progress bar is shown, as tracing does; then four epochs of nothing."""
+    from tqdm import tqdm
+
+    first = not read_log(job.folder.parent.parent, "begin")
+    log(job, "begin")
+    with tqdm(total=2, disable=False, file=io.StringIO()):
+        if first:
+            os.kill(os.getpid(), signal.SIGKILL)
+    for number in range(1, 5):
+        report(epoch(number))
+    return {}

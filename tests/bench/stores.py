@@ -69,7 +69,7 @@ def finished(
     with Store(path) as store:
         store.add(configs, HERE)
         for one in configs:
-            last = epoch(one.total, one.total, test_accuracy=accuracy(one), validation_accuracy=0.5)
+            last = epoch(one.total, one.total, test_accuracy=accuracy(one), validation_accuracy=0.5 if one.validation else None)
             store.record(one.identity, [last])
             store.finish(one.identity, {})
 

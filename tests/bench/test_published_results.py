@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import tyro
 
-from swr.bench import experiments
-from swr.bench.cli import arguments, options
+from swr.bench.cli import options, run_commands
 from swr.bench.report import summary
 from swr.bench.report.results import load
 from swr.bench.report.tables import tables
@@ -76,15 +75,5 @@ def test_the_command_beside_a_cell_makes_it_and_nothing_else(cells):
     assert len(cells) > 30
     for cell in cells:
         assert f"| `{cell.command}` |" in text
-        match tyro.cli(options.explained(), args=shlex.split(cell.command)[1:], config=(tyro.conf.OmitSubcommandPrefixes,)):
-            case options.Run(experiment, columns, methods, seeds, scale, hyper, inputs):
-                made = experiments.expand(
-                    experiment,
-                    columns=columns,
-                    methods=methods,
-                    seeds=seeds,
-                    epochs_scale=scale,
-                    hyper=arguments.hyper(hyper),
-                    inputs=inputs,
-                )
-        assert {config.identity for config in made} == set(cell.runs)
+        parsed = tyro.cli(options.explained(), args=shlex.split(cell.command)[1:], config=(tyro.conf.OmitSubcommandPrefixes,))
+        assert {config.identity for config in run_commands.runs_of(parsed)} == set(cell.runs)

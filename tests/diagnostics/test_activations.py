@@ -7,6 +7,7 @@ from torch import nn
 
 from nets import cnn, inputs_of, make
 from swr.diagnostics import unit_scores
+from swr.diagnostics.activations import Watched
 
 
 def test_units_of_a_convolution_are_its_channels_over_all_positions():
@@ -76,3 +77,23 @@ def test_a_transformer_is_counted_in_evaluation_too():
     model = nn.Sequential(nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Linear(8, 3))
     counts = [len(s) for s in unit_scores(model.eval(), torch.randn(2, 5, 8)).values()]
     assert counts == [16, 16]
+
+
+def test_each_activation_knows_the_weight_before_it_and_keeps_its_units_if_asked():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.out = nn.Conv1d(2, 3, 2), nn.Linear(4, 5), nn.Linear(5, 1)
+
+        def forward(self, x):
+            return torch.sigmoid(self.out(F.relu_(self.b(torch.tanh(self.a(x))))))
+
+    x = torch.randn(700, 2, 5)
+    model = Net()
+    seen = Watched(model, x, keep=True)
+    assert seen.weights == {"tanh": "a.weight", "relu": "b.weight"}  # the output is not hidden
+    assert {name: units.shape[1] for name, units in seen.units.items()} == {"tanh": 3, "relu": 5}
+    assert all(len(units) <= 1024 for units in seen.units.values())
+    assert Watched(model, x).units == {}
+    expected = torch.tanh(model.a(x)).movedim(1, -1).flatten(0, 1).detach()
+    torch.testing.assert_close(seen.units["tanh"], expected[::3])

@@ -38,7 +38,7 @@ def test_a_tied_weight_counts_once():
 
 def test_ratios_are_one_at_the_anchors_and_follow_the_weights():
     model = make(cnn_bn)
-    rescaler = swr.SoftWeightRescaling(model, inputs_of(model))
+    rescaler = swr.SoftWeightRescaling(model, inputs_of(model), coefficient=1e-3)
     anchors = anchors_of(rescaler)
     assert anchors == layer_norms(model)
     model[0].weight.data *= 3
@@ -49,7 +49,7 @@ def test_ratios_are_one_at_the_anchors_and_follow_the_weights():
 
 def test_anchors_follow_a_rebase():
     model = make(mlp)
-    rescaler = swr.SoftWeightRescaling(model, inputs_of(model))
+    rescaler = swr.SoftWeightRescaling(model, inputs_of(model), coefficient=1e-3)
     model[0].weight.data *= 3
     assert anchors_of(rescaler) != layer_norms(model)
     rescaler.rebase()
@@ -59,7 +59,7 @@ def test_anchors_follow_a_rebase():
 def test_a_weight_that_was_zero_has_no_anchor():
     model = make(mlp)
     model[2].weight.data.zero_()
-    anchors = anchors_of(swr.SoftWeightRescaling(model, inputs_of(model)))
+    anchors = anchors_of(swr.SoftWeightRescaling(model, inputs_of(model), coefficient=1e-3))
     assert set(anchors) == {"0.weight", "4.weight"}
     model[2].weight.data.fill_(1)
     assert set(norm_ratios(layer_norms(model), anchors)) == {"0.weight", "4.weight"}

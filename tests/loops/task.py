@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import swr
 from nets import confirmed, make, mlp
 
 STEPS, STOP, BATCH = 8, 5, 8
-LR, COEFFICIENT = 0.05, 0.05
+LR = 0.05
+AIMS = {"coefficient": {"coefficient": 0.05}, "growth": {"growth": 1.1}}
+"""what the rescalers of a loop aim at, by the value of LOOP_AIM, which ranks in other processes see too"""
 
 
 @dataclass
@@ -45,7 +48,8 @@ def network() -> nn.Module:
 
 def rescaler_of(model: nn.Module, **options: Any) -> swr.SoftWeightRescaling:
     """Built on the plain model; its weights are then grown, so that there is something to pull."""
-    rescaler = confirmed(swr.SoftWeightRescaling(model, batch(0)[0], coefficient=COEFFICIENT, **options))
+    aim = AIMS[os.environ.get("LOOP_AIM", "coefficient")]
+    rescaler = confirmed(swr.SoftWeightRescaling(model, batch(0)[0], **aim, **options))
     with torch.no_grad():
         for p in model.parameters():
             p.mul_(1.5)

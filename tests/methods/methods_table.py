@@ -112,7 +112,10 @@ CASES = (
     Case("proportional-scaling", {"ratio": 0.5}, {"ratio": 1.0}, tasks=True, touches=EVERYTHING),
     Case("swr", {"coefficient": 1e-2}, {"coefficient": 0.0}, steps=True, touches=EVERYTHING),
     Case("swr-reinit", {"coefficient": 1e-2}, {"coefficient": 0.0}, steps=True, touches=EVERYTHING),
+    Case("swr-budget", {"growth": 1.0}, {"growth": 1e9}, steps=True, touches=EVERYTHING),
     Case("weight-decay", {"coefficient": 0.1}, {"coefficient": 0.0}, steps=True, touches=WEIGHTS),
+    Case("cautious-decay", {"coefficient": 0.1}, {"coefficient": 0.0}, steps=True, touches=WEIGHTS),
+    Case("cpr", {"factor": 0.9}, {"factor": 1e9}, steps=True, touches=WEIGHTS),
     Case("wasserstein", {"coefficient": 1e-1}, {"coefficient": 0.0}, steps=True),
     Case("spectral-norm", {"coefficient": 1e-1}, {"coefficient": 0.0}, steps=True, touches=WEIGHTS),
     Case("spectral", {"coefficient": 1e-1}, {"coefficient": 0.0}, steps=True),
@@ -121,6 +124,7 @@ CASES = (
     Case("weight-rescaling", {"multiplier": 0.9}, {"every": float("inf")}, steps=True, touches=WEIGHTS),
     Case("weight-clipping", {"bound": 0.5}, {"bound": float("inf")}, steps=True, touches=LAYERS),
     Case("nap", {"decay": 0.01}, {"every": float("inf")}, steps=True, touches=WEIGHTS | {"norm"}),
+    Case("hyperball", {}, steps=True, touches=WEIGHTS),
     Case("lipschitz", {"bound": 0.3}, {"bound": float("inf")}, steps=True, touches=WEIGHTS | {"norm"}),
     Case("max-norm", {"bound": 0.3}, {"bound": float("inf")}, steps=True, touches=WEIGHTS),
     Case("spectral-normalisation", {"bound": 0.3}, {"bound": float("inf")}, steps=True, touches=WEIGHTS),
@@ -135,6 +139,7 @@ CASES = (
     Case(
         "hare-tortoise", {"momentum": 0.9, "every": 2}, {"momentum": 1.0, "every": float("inf")}, steps=True, touches=EVERYTHING
     ),
+    Case("ema", {"momentum": 0.9}, {}, touches=frozenset()),
     Case("shrink-perturb-fresh", {}, {"retain": 1.0, "noise": 0.0}, tasks=True, touches=EVERYTHING),
     Case("fire", {}, {"layers": ()}, tasks=True, touches=WEIGHTS),
     Case("upgd", {"noise": 0.1}, {"noise": 0.0, "protecting": False}, steps=True),
@@ -143,6 +148,16 @@ SPLIT = (
     Case("swr", {"features": 1e-2, "classifier": 1e-1}, {"features": 0.0, "classifier": 0.0}, steps=True),
     Case("swr-reinit", {"features": 1e-2, "classifier": 1e-1}, {"features": 0.0, "classifier": 0.0}, steps=True),
 )
+COMPOSED = (
+    Case("swr+hare-tortoise", {"coefficient": 1e-2, "hare-tortoise.every": 2}),
+    Case("shrink-perturb+swr+ema", {"shrink-perturb.coefficient": 0.4, "swr.coefficient": 1e-2}),
+    Case("redo+l2+head-reset", {"threshold": 0.5, "every": 1, "coefficient": 1e-2}),
+    Case(
+        "cautious-decay+swr-reinit+parseval",
+        dict.fromkeys(("cautious-decay.coefficient", "swr-reinit.coefficient", "parseval.coefficient"), 1e-2),
+    ),
+)
+"""several methods at once"""
 BY_NAME = [str(case) for case in CASES]
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from swr import methods
 from swr.errors import AttachError, ModelError, OptionError, StateError
 
-from .methods_table import BY_NAME, CASES, MODELS, ODD, SPLIT, Case, Loop, changed, same
+from .methods_table import BY_NAME, CASES, COMPOSED, MODELS, ODD, SPLIT, Case, Loop, changed, same
 
 LAYOUTS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 
@@ -43,7 +43,7 @@ def test_works_on_every_model_and_changes_what_it_claims_to(case: Case, model: s
     assert all(torch.isfinite(tensor).all() for tensor in loop.tensors().values())
 
 
-@pytest.mark.parametrize("case", CASES, ids=BY_NAME)
+@pytest.mark.parametrize("case", [*CASES, *COMPOSED], ids=str)
 def test_resumes_exactly(case: Case):
     loop = Loop("cnnbn", case.name, case.hyper)
     loop.train(0, 3)
@@ -139,7 +139,7 @@ def test_survives_odd_networks(case: Case, model: str):
         assert torch.isfinite(tensor).all(), name
 
 
-@pytest.mark.parametrize("case", CASES, ids=BY_NAME)
+@pytest.mark.parametrize("case", [*CASES, *COMPOSED], ids=str)
 def test_leaves_global_random_numbers_parameter_objects_and_optimizer_groups_alone(case: Case):
     loop = Loop("cnnbn", case.name, case.hyper)
     parameters, groups = [id(p) for p in loop.model.parameters()], copy.deepcopy(loop.optimizer.state_dict()["param_groups"])
@@ -156,7 +156,7 @@ def test_leaves_global_random_numbers_parameter_objects_and_optimizer_groups_alo
     assert loop.optimizer.state_dict()["param_groups"] == groups
 
 
-@pytest.mark.parametrize("case", CASES, ids=BY_NAME)
+@pytest.mark.parametrize("case", [*CASES, *COMPOSED], ids=str)
 def test_a_closed_method_does_nothing_any_more(case: Case):
     loop, plain = Loop("cnn", case.name, case.hyper), Loop("cnn", "vanilla", {})
     loop.method.close()
@@ -173,7 +173,7 @@ def test_a_closed_method_does_nothing_any_more(case: Case):
         assert not module._forward_pre_hooks
 
 
-@pytest.mark.parametrize("case", CASES, ids=BY_NAME)
+@pytest.mark.parametrize("case", [*CASES, *COMPOSED], ids=str)
 def test_attaches_once_and_only_to_its_own_optimizer(case: Case):
     loop = Loop("mlp", case.name, case.hyper, attach=False)
     with pytest.raises(AttachError, match="none of this model's parameters"):
@@ -183,7 +183,7 @@ def test_attaches_once_and_only_to_its_own_optimizer(case: Case):
         loop.method.attach(loop.optimizer)
 
 
-@pytest.mark.parametrize("case", CASES, ids=BY_NAME)
+@pytest.mark.parametrize("case", [*CASES, *COMPOSED], ids=str)
 def test_refuses_the_state_of_something_else(case: Case):
     loop, other = Loop("mlp", case.name, case.hyper), Loop("cnn", case.name, case.hyper)
     with pytest.raises(StateError, match="not the state of"):

@@ -12,12 +12,19 @@ from nets import cnn_bn, inputs_of, make, mlp, train
 
 OPTIONS = [
     {},
+    {"growth": 1.05},
+    {"growth": 1.05, "anchors": "initial", "every": 3},
+    {"growth": 1.02, "anchors": "current", "keep_output": True},
+    {"growth": 1.0, "anchors": {"*": 2.0}},
+    {"coefficient": 1e-3},
+    {"coefficient": 1e-2, "anchors": "balanced"},
     {"coefficient": {"0.*": 1e-1, "*": 1e-3}},
-    {"every": 3},
-    {"on_lr_decay": "rebase"},
-    {"on_lr_decay": "follow"},
-    {"keep_output": True},
-    {"inhomogeneous": "pass"},
+    {"coefficient": 1e-3, "every": 3},
+    {"coefficient": 1e-3, "on_lr_decay": "rebase"},
+    {"coefficient": 1e-3, "on_lr_decay": "follow"},
+    {"coefficient": 1e-3, "on_lr_decay": "follow-squared"},
+    {"coefficient": 1e-3, "keep_output": True},
+    {"coefficient": 1e-3, "inhomogeneous": "pass"},
     {"coefficient": 0.1, "every": 4, "on_lr_decay": "follow", "keep_output": True},
 ]
 BUILDS = {"mlp": mlp, "cnn_bn": cnn_bn}

@@ -28,10 +28,10 @@ def grown(model, factor=2.0):
     return model
 
 
-def rescaled_once(model, shard, dtype=torch.float32, every=1):
+def rescaled_once(model, shard, dtype=torch.float32, every=1, **aim):
     """A model, its weights doubled, after one rescale; and what that communicated."""
     model = model.to(dtype)
-    rescaler = swr.SoftWeightRescaling(model, inputs_of(model), coefficient=0.5, every=every)
+    rescaler = swr.SoftWeightRescaling(model, inputs_of(model), every=every, **(aim or {"coefficient": 0.5}))
     grown(model)
     shard(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
@@ -110,6 +110,7 @@ def everything(rank, world, checkpoint):
         "deep": rescaled_once(make(deep), lambda m: ranks.sharded(m, world)),
         "hybrid": rescaled_once(make(mlp), lambda m: ranks.sharded(m, world, mesh=mesh)),
         "partly": rescaled_once(make(mlp), ignoring_the_first_layer(world)),
+        "budget": rescaled_once(make(mlp), lambda m: ranks.sharded(m, world), growth=1.2),
         "bfloat16": rescaled_once(make(mlp), lambda m: ranks.sharded(m, world), torch.bfloat16),
         "mixed": ranks.fsdp(rank, world, Span(), whole_batches=True, precision=True),
         "meta": from_meta(world),
@@ -135,13 +136,14 @@ def found(request, runs):
     return runs[request.param]
 
 
-MODELS = {"mlp": mlp, "cnn_bn": cnn_bn, "deep": deep, "hybrid": mlp, "partly": mlp, "bfloat16": mlp}
+MODELS = {"mlp": mlp, "cnn_bn": cnn_bn, "deep": deep, "hybrid": mlp, "partly": mlp, "budget": mlp, "bfloat16": mlp}
+AIMS = {"budget": {"growth": 1.2}}
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_sharded_rescale_is_the_single_processs(name, found):
     dtype = torch.bfloat16 if name == "bfloat16" else torch.float32
-    expected, communicated, state = rescaled_once(make(MODELS[name]), lambda m: m, dtype)
+    expected, communicated, state = rescaled_once(make(MODELS[name]), lambda m: m, dtype, **AIMS.get(name, {}))
     assert not communicated
     start = dict(grown(make(MODELS[name]).to(dtype)).named_parameters())
     tolerance = 1e-2 if dtype is torch.bfloat16 else 1e-6
@@ -156,7 +158,7 @@ def test_a_sharded_rescale_is_the_single_processs(name, found):
             assert mine["anchors"][key] == pytest.approx(value, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ["mlp", "cnn_bn", "deep", "hybrid", "partly"])
+@pytest.mark.parametrize("name", ["mlp", "cnn_bn", "deep", "hybrid", "partly", "budget"])
 def test_one_all_reduce_per_rescale_however_many_layers(name, found):
     for rank in found:
         assert rank[name][1] == {"c10d_functional.all_reduce": 1}

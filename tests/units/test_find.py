@@ -197,7 +197,7 @@ def test_a_module_that_multiplies_from_the_right_has_units_too():
     torch.testing.assert_close(Probe(model, (other,)).activation(layer), F.gelu(model.up(other)).detach())
 
 
-@pytest.mark.parametrize("name", models.MODELS)
+@pytest.mark.parametrize("name", [name for name in models.MODELS if name != "vit"])  # not the paper's, and has no ReLU
 def test_all_hidden_layers_of_the_papers_networks_are_found(name: str):
     shape = (1, 32, 32) if name == "vgg16" else (1, 18, 18)
     if name == "vgg16":

@@ -7,6 +7,9 @@ from fnmatch import fnmatchcase
 import torch
 from torch import Tensor, nn
 
+from swr.algebra.blocks import parameter_of
+from swr.algebra.plan import ScalePlan
+
 Inputs = Callable[[], tuple[Tensor, ...]]
 
 NEGLIGIBLE = 1e-300
@@ -46,11 +49,18 @@ class Network:
                 model(*self.inputs())
         return model
 
-    def expected(self, kind: str, model: nn.Module) -> set[str] | None:
+    def expected(self, kind: str, model: nn.Module, plan: ScalePlan) -> set[str] | None:
+        """The names of a kind; a pattern of a parameter stands for all its blocks, unless these are named."""
         patterns = getattr(self, kind)
         if patterns is None:
             return None
-        return {name for name in trainable(model) if any(fnmatchcase(name, pattern) for pattern in patterns)}
+        blocks = [name for name in (*plan.weights, *plan.followers) if name != parameter_of(name)]
+        whole = set(trainable(model)) - {parameter_of(name) for name in blocks}
+        return {
+            name
+            for name in (*whole, *blocks)
+            if any(name == pattern or fnmatchcase(parameter_of(name), pattern) for pattern in patterns)
+        }
 
 
 def trainable(model: nn.Module) -> list[str]:

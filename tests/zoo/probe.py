@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from swr.algebra.blocks import tensor_of
+
 from .network import Inputs
 
 STEP = 1e-7  # of central differences: small enough that no unit crosses the kink of its relu, rounding stays near 1e-8
@@ -28,7 +30,8 @@ def admissible(model: nn.Module, inputs: Inputs, weights: list[str], others: lis
     tracked = [module for module in model.modules() if getattr(module, "running_mean", None) is not None]
     for module in tracked:
         module.momentum = 1.0
-    parameters = [model.get_parameter(name) for name in [*weights, *others]]
+    whole = dict(model.named_parameters())
+    parameters = [tensor_of(name, whole) for name in [*weights, *others]]
     reference, batch = inputs(), inputs()
 
     def evaluate() -> Tensor:

@@ -237,8 +237,8 @@ class ReLURecurrence(nn.Module):
 SEQUENCES = normal((3, 7, 6))
 IDS = tokens(11, (3, 6))
 
-# Pre-norm: embedding, attention output and second feedforward layer write to the one stream; norm1 + in_proj = 0
-# because queries and keys share a matrix; in front of gelu norm2 + linear1 = 0. The last norm begins anew.
+# Pre-norm: embedding, attention output and second feedforward layer write to the one stream; 2 norm1 + queries + keys = 0,
+# and values and attention output share the stream's scale; in front of gelu norm2 + linear1 = 0. The last norm begins anew.
 PRE_NORM = {"free": ("encoder.norm.weight", "head.weight"), "coupled": ("embed.weight", "encoder.layers.*weight")}
 HAND_WRITTEN = {
     "free": ("norm.weight", "head.weight"),
@@ -308,7 +308,7 @@ ATTENTION_AND_RECURRENCE = (
         followers=("*bias", "class_token", "positions"),
         normalised=True,
     ),
-    # The attention weights are an output without scale, so C = 1: embed + in_proj = 0 and out_proj + head = 0.
+    # The attention weights are an output without scale, so C = 1: 2 embed + queries + keys = 0.
     Network(
         "attention that returns its weights",
         AttentionWithWeights,
@@ -321,8 +321,8 @@ ATTENTION_AND_RECURRENCE = (
         "relative positions",
         RelativePositions,
         SEQUENCES,
-        free=("head.weight",),
-        held=("qkv.weight",),
+        free=("head.weight", "qkv.weight[16:24]"),
+        coupled=("qkv.weight[0:8]", "qkv.weight[8:16]"),
         followers=("*bias", "relative"),
     ),
     Network(

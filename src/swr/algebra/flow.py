@@ -17,13 +17,13 @@ from torch import fx
 
 from swr.algebra.calling import Rule, call_rule
 from swr.algebra.forms import ANY, ZERO, Equation, Form, Scale, Value, constant, settled
-from swr.algebra.graph import Traced
-from swr.algebra.walk import Source, Visitor, bind, place, walk
+from swr.algebra.graph import Traced, module_path
+from swr.algebra.walk import Source, Visitor, bind, packet, place, walk
 
 GUARD = 1e-4
 """An added constant up to this size only guards against division by zero; it counts as nothing."""
 
-Inhomogeneous = Literal["hold", "pass", "raise"]
+Inhomogeneous = Literal["hold", "pass", "raise", "free"]
 
 _FOLDABLE = 1 << 24  # entries; larger constants are not evaluated, only known to be constant
 
@@ -54,8 +54,7 @@ class Flow:
         A number counts as a constant; zeros and infinities fit any form.
         """
         common: Scale = ANY
-        for value in values_in(values, numbers=True):
-            form = value.form if isinstance(value, Value) else _number_form(value)
+        for form in forms_in(values):
             if common is ANY:
                 common = form
             else:
@@ -85,7 +84,7 @@ class Flow:
         before = len(self.equations)
         for value in values_in(values):
             self.weight(value)
-            self.demand(value.form, ZERO)
+            self.demand(value.form, ZERO, fixes=True)
         if len(self.equations) > before:
             self.restricting.append(self.where)
         return ZERO
@@ -126,13 +125,17 @@ class Flow:
         else:
             self.statistics[name] = form
 
-    def demand(self, left: Scale, right: Scale) -> None:
-        """Left and right must be equal."""
+    def pin(self, statistic: str) -> None:
+        """A running statistic that may not be scaled."""
+        self.demand(self.statistics[statistic], ZERO)
+
+    def demand(self, left: Scale, right: Scale, *, fixes: bool = False) -> None:
+        """Left and right must be equal; ``fixes`` as in :class:`~swr.algebra.forms.Equation`."""
         if left is ANY or right is ANY:
             return
         difference = left - right
         if not difference.is_zero:
-            self.equations.append(Equation(difference, self.where))
+            self.equations.append(Equation(difference, self.where, fixes))
 
 
 def follow(
@@ -196,7 +199,7 @@ class _Scales(Visitor):
 
     def call(self, node: fx.Node, arguments: dict[str, Any]) -> Any:
         flow, inputs = self.flow, values_in(arguments)
-        flow.where, flow.node = place(node), node
+        flow.where, flow.node = self._place(node), node
         rule = self.lookup(node.target)
         found: Scale | tuple[Scale, ...]
         if rule is not None:
@@ -212,6 +215,12 @@ class _Scales(Visitor):
         if isinstance(found, tuple):
             return tuple(Value(form, leaves, pure) for form in found)
         return Value(found if _is_floating(node) else ZERO, leaves, pure)
+
+    def _place(self, node: fx.Node) -> str:
+        """Where an operator is; an activation that is composed of operators is named too."""
+        path = module_path(node)
+        activation = self.traced.activations.get(path)
+        return place(node) if activation is None else f"{packet(node.target)} in {activation} at {path}"
 
 
 def _buffer(name: str, tensor: torch.Tensor | None) -> Value:
@@ -240,7 +249,7 @@ def _statistics_used_elsewhere(traced: Traced, flow: Flow) -> None:
         name = traced.buffers.get(node.name) if node.op == "placeholder" else None
         if name in flow.statistics and not all((name, user) in flow.readers for user in node.users):
             flow.where = f"{name} is read outside its normalisation layer"
-            flow.demand(flow.statistics[name], ZERO)
+            flow.pin(name)
 
 
 def values_in(tree: Any, *, numbers: bool = False) -> list[Any]:
@@ -252,6 +261,11 @@ def values_in(tree: Any, *, numbers: bool = False) -> list[Any]:
     if isinstance(tree, (str, bytes)) or not isinstance(tree, Iterable):
         return [tree] if numbers and isinstance(tree, (int, float, complex)) else []
     return [leaf for branch in tree for leaf in values_in(branch, numbers=numbers)]
+
+
+def forms_in(tree: Any) -> list[Scale]:
+    """The forms of the values in nested arguments; a number counts as a constant."""
+    return [v.form if isinstance(v, Value) else _number_form(v) for v in values_in(tree, numbers=True)]
 
 
 def _map(tree: Any, function: Callable[[Value], Any]) -> Any:

@@ -105,10 +105,13 @@ class Equation:
     Attributes:
         form: the form.
         reason: why it must be zero, for error messages and tables.
+        fixes: whether an operator that is not homogeneous demands it of its input; otherwise two scales must agree, and the
+            reason for a fixed scale may be elsewhere.
     """
 
     form: Form
     reason: str
+    fixes: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_map_only
 
 from swr.algebra.aliases import merge_aliases
+from swr.algebra.dtypes import refuse_mixed_dtypes
 from swr.errors import ModelError
 
 
@@ -35,6 +36,7 @@ class Traced:
     constants: placeholder -> tensor, for everything else that the model brings along.
     outputs: the nodes that a caller of the model sees.
     mutated: buffer name -> the node that holds its next value.
+    activations: path -> class of the model's own modules that have neither parameters nor children.
     """
 
     graph: fx.Graph
@@ -43,6 +45,7 @@ class Traced:
     constants: Mapping[str, torch.Tensor]
     outputs: tuple[fx.Node, ...]
     mutated: Mapping[str, fx.Node]
+    activations: Mapping[str, str] = field(default_factory=dict)
 
 
 def trace(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> Traced:
@@ -56,6 +59,7 @@ def trace(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | N
     if all(p.is_meta for p in model.parameters()):
         args, named = tree_map_only(torch.Tensor, lambda t: t.to("meta"), (args, named))
     program = _export(model, args, named)
+    refuse_mixed_dtypes(program.graph, module_path)
     canonical = {id(t): name for name, t in (*model.named_parameters(), *model.named_buffers())}
     by_any_name = dict(model.named_parameters(remove_duplicate=False))
     buffer_names = {name: canonical[id(b)] for name, b in model.named_buffers(remove_duplicate=False)}
@@ -81,7 +85,16 @@ def trace(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | N
             mutated[buffer_names.get(out.target, out.target)] = node
         elif out.kind in (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT):
             outputs.append(node)
-    return Traced(program.graph, parameters, buffers, constants, tuple(outputs), mutated)
+    return Traced(program.graph, parameters, buffers, constants, tuple(outputs), mutated, _activations(model))
+
+
+def _activations(model: nn.Module) -> dict[str, str]:
+    """Modules that only compute and are not torch's own, whose operators say what they are."""
+    return {
+        path: type(module).__name__
+        for path, module in model.named_modules()
+        if path and not module._modules and not module._parameters and not type(module).__module__.startswith("torch.")
+    }
 
 
 def module_path(node: fx.Node) -> str:

@@ -17,10 +17,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from swr.algebra.describe import table
-from swr.algebra.flow import Flow, follow
-from swr.algebra.forms import Equation, Form
-from swr.algebra.graph import trace
+from swr.algebra.blocks import Block, Shapes, parameter_of
+from swr.algebra.describe import summary, table
+from swr.algebra.flow import Flow, Inhomogeneous, follow
+from swr.algebra.forms import ZERO, Equation, Form
+from swr.algebra.free import FreeFlow
+from swr.algebra.fused import join_tied, split_fused
+from swr.algebra.graph import Traced, trace
 from swr.algebra.rules import lookup
 from swr.algebra.solve import Kind, Solution, solve
 from swr.algebra.verify import Deviation, deviation
@@ -30,7 +33,7 @@ from swr.probe import as_args
 _VERSION = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ScalePlan:
     """Which parameters of a network may be scaled, and how the others follow.
 
@@ -43,13 +46,17 @@ class ScalePlan:
     (('0.weight', '2.weight'), ('0.bias', '2.bias'))
 
     Attributes:
-        shapes: every parameter of the model and its shape; a plan fits models with the same names and shapes.
-        weights: the parameters that multiply, in order; targets are given for these.
+        shapes: every parameter of the model and its shape; a plan fits models with the same names and shapes. The shape of a
+            block can be looked up too.
+        weights: the parameters that multiply, in order; targets are given for these. A parameter that is used in blocks is
+            here by its blocks: ``c_attn.weight[:, 0:64]`` for the queries of a fused matrix.
         followers: the parameters that are only added, such as biases.
         frozen: the parameters that were constants (``requires_grad=False``).
         equations: the forms that must be zero, each with its reason.
         statistics: running statistics of normalisation layers, each with its form.
         output: the form of the network's output, log C.
+        inhomogeneous: how exactly the function is kept: "hold" exactly; "pass" up to what non-homogeneous activations do;
+            "free" not at all, and there is no C.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
@@ -59,6 +66,10 @@ class ScalePlan:
     equations: tuple[Equation, ...]
     statistics: Mapping[str, Form]
     output: Form
+    inhomogeneous: Literal["hold", "pass", "free"] = "hold"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shapes", Shapes(self.shapes))
 
     @property
     def free(self) -> tuple[str, ...]:
@@ -78,7 +89,7 @@ class ScalePlan:
     @property
     def unused(self) -> tuple[str, ...]:
         """Parameters that the traced computation never reads; they are not scaled."""
-        used = {*self.weights, *self.followers, *self.frozen}
+        used = {parameter_of(name) for name in (*self.weights, *self.followers, *self.frozen)}
         return tuple(name for name in self.shapes if name not in used)
 
     @cached_property
@@ -115,7 +126,12 @@ class ScalePlan:
         return self.solution.row(self.output)
 
     def keeping_output(self) -> ScalePlan:
-        """The same plan with C = 1: the function itself is kept, not only up to a constant."""
+        """The same plan with C = 1: the function itself is kept, not only up to a constant.
+
+        A plan made with ``inhomogeneous="free"`` has no C and is returned as it is.
+        """
+        if self.inhomogeneous == "free":
+            return self
         kept = Equation(self.output, "the output keeps its scale")
         return self if kept in self.equations else replace(self, equations=(*self.equations, kept))
 
@@ -160,6 +176,9 @@ class ScalePlan:
         negligible. ``total`` is the deviation with them. An epsilon that is a number in
         the code of a forward counts in both.
 
+        A plan made with ``inhomogeneous="pass"`` or ``"free"`` keeps the function approximately, and the number says how far
+        such scalers take it. "free" promises no C; the one that fits the outputs best is taken.
+
         >>> net = nn.Sequential(nn.Linear(4, 3), nn.LayerNorm(3), nn.Linear(3, 2))
         >>> x = torch.randn(5, 4)
         >>> found = analyze(net, x).verify(net, x)
@@ -178,8 +197,14 @@ class ScalePlan:
         return deviation(self, model, as_args(example_inputs), dict(kwargs or {}), seed)
 
     def describe(self) -> str:
-        """A text table: every parameter, free / coupled / held / follows, and why."""
+        """A text of at most 100 columns: the share of entries that is free, coupled and held, then every parameter and why.
+
+        Blocks that are alike are shown once; in them, names that start with a dot are inside the block.
+        """
         return table(self)
+
+    def __repr__(self) -> str:
+        return f"ScalePlan({summary(self)})"
 
     def to_json(self) -> str:
         """The plan as text; :meth:`from_json` reads it back."""
@@ -190,9 +215,10 @@ class ScalePlan:
                 "weights": self.weights,
                 "followers": self.followers,
                 "frozen": self.frozen,
-                "equations": [[e.form.terms, e.reason] for e in self.equations],
+                "equations": [[e.form.terms, e.reason, e.fixes] for e in self.equations],
                 "statistics": {name: form.terms for name, form in self.statistics.items()},
                 "output": self.output.terms,
+                "inhomogeneous": self.inhomogeneous,
             },
             ensure_ascii=False,
         )
@@ -215,9 +241,10 @@ class ScalePlan:
                 weights=tuple(data["weights"]),
                 followers=tuple(data["followers"]),
                 frozen=tuple(data["frozen"]),
-                equations=tuple(Equation(Form(form), reason) for form, reason in data["equations"]),
+                equations=tuple(Equation(Form(form), *rest) for form, *rest in data["equations"]),
                 statistics={name: Form(form) for name, form in data["statistics"].items()},
                 output=Form(data["output"]),
+                inhomogeneous=data.get("inhomogeneous", "hold"),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise PlanError(f"this is not the text of a plan ({error!r}); write one with plan.to_json().") from error
@@ -231,7 +258,7 @@ def analyze(
     example_inputs: Any = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
-    inhomogeneous: Literal["hold", "pass", "raise"] = "hold",
+    inhomogeneous: Inhomogeneous = "hold",
 ) -> ScalePlan:
     """Find how the parameters of a model may be scaled so that its function changes only by one constant factor.
 
@@ -241,12 +268,24 @@ def analyze(
     >>> plan.free
     ('weight',)
 
+    With ``inhomogeneous="free"`` no operator restricts a weight. A shift follows the weight to whose output it is added: the
+    bias of a linear layer its weight, the shift of a normalisation layer its gain, class token and learned positions the
+    embedding of the patches. It gets that weight's own scaler, not a product over the layers before. Running statistics of a
+    batch norm follow the layer before it. What is added where several weights meet, such as one bias of two layers, follows
+    no single weight and stays. So does a parameter that is no factor: a slope of PReLU, exp(temperature). Tables that are
+    looked up are weights, also those of positions.
+
+    >>> gelu = nn.Sequential(nn.Linear(3, 3), nn.GELU(), nn.Linear(3, 2))
+    >>> analyze(gelu, torch.randn(1, 3)).held, analyze(gelu, torch.randn(1, 3), inhomogeneous="free").free
+    (('0.weight',), ('0.weight', '2.weight'))
+
     Args:
         model: a plain model, before it is wrapped (DDP, FSDP, torch.compile).
         example_inputs: a tensor, or a tuple of positional inputs.
         kwargs: keyword inputs.
         inhomogeneous: "hold" keeps the scale before non-homogeneous activations (GELU, SiLU, tanh); "pass" treats them as
-            homogeneous, which is approximate; "raise" refuses models with an operator that restricts the scales.
+            homogeneous, which is approximate; "raise" refuses models with an operator that restricts the scales; "free"
+            scales every weight on its own and does not keep the function, to control the norms of a transformer.
 
     Returns:
         The plan.
@@ -254,14 +293,33 @@ def analyze(
     Raises:
         ModelError: the model cannot be traced, or is refused by ``inhomogeneous="raise"``.
         InputsError: the model does not accept the inputs.
-        OptionError: ``inhomogeneous`` is none of the three.
+        OptionError: ``inhomogeneous`` is none of the four.
     """
-    if inhomogeneous not in ("hold", "pass", "raise"):
-        raise OptionError(f'inhomogeneous must be "hold", "pass" or "raise", found {inhomogeneous!r}.')
+    if inhomogeneous not in ("hold", "pass", "raise", "free"):
+        raise OptionError(f'inhomogeneous must be "hold", "pass", "raise" or "free", found {inhomogeneous!r}.')
     traced = trace(model, as_args(example_inputs), kwargs)
-    flow = Flow(inhomogeneous)
+    traced = split_fused(traced, {name for name, p in model.named_parameters() if p.requires_grad})
+    plan = plan_of_graph(model, traced, inhomogeneous)
+    return join_tied(plan, plan if plan.inhomogeneous == "hold" else plan_of_graph(model, traced))
+
+
+def plan_of_graph(model: nn.Module, traced: Traced, inhomogeneous: Inhomogeneous = "hold") -> ScalePlan:
+    """The plan of a model, from its graph; see :func:`analyze`.
+
+    Args:
+        model: the model.
+        traced: its graph, whole or with its fused parameters split (:func:`~swr.algebra.fused.split_fused`).
+        inhomogeneous: as in :func:`analyze`.
+    """
     frozen = {name: p.detach() for name, p in model.named_parameters() if not p.requires_grad}
-    output = follow(traced, flow, lookup, frozen=frozen, buffers=dict(model.named_buffers()))
+    buffers = dict(model.named_buffers())
+    flow = Flow(inhomogeneous)
+    output = follow(traced, flow, lookup, frozen=frozen, buffers=buffers)
+    if inhomogeneous == "free":
+        free = FreeFlow(inhomogeneous, multiplying=frozenset(flow.weights))
+        follow(traced, free, lookup, frozen=frozen, buffers=buffers)
+        free.settle()
+        return replace(plan_of(model, free, ZERO), inhomogeneous="free")
     if inhomogeneous == "raise" and flow.restricting:
         places = list(dict.fromkeys(flow.restricting))
         more = f" and {len(places) - 3} more" if len(places) > 3 else ""
@@ -269,17 +327,20 @@ def analyze(
             f"not homogeneous: {', '.join(places[:3])}{more}; "
             'inhomogeneous="hold" keeps the scale of their inputs, "pass" ignores the difference.'
         )
-    return plan_of(model, flow, output)
+    plan = plan_of(model, flow, output)
+    return replace(plan, inhomogeneous="pass") if inhomogeneous == "pass" else plan
 
 
 def plan_of(model: nn.Module, flow: Flow, output: Form) -> ScalePlan:
     """The plan of a model, from the equations that a flow has collected."""
     parameters = dict(model.named_parameters())
     frozen = frozen_in(model)
+    blocks = sorted(block for name in flow.seen if name not in parameters and (block := Block.named(name)) is not None)
+    seen = [n for name in parameters for n in (*(b.name for b in blocks if b.parameter == name), name) if n in flow.seen]
     return ScalePlan(
         shapes={name: tuple(p.shape) for name, p in parameters.items()},
-        weights=tuple(n for n in parameters if n in flow.weights),
-        followers=tuple(n for n in parameters if n in flow.seen and n not in flow.weights),
+        weights=tuple(n for n in seen if n in flow.weights),
+        followers=tuple(n for n in seen if n not in flow.weights),
         frozen=tuple(name for name in parameters if name in frozen),
         equations=tuple(dict.fromkeys(flow.equations)),
         statistics={name: form for name, form in flow.statistics.items() if not form.is_zero},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -69,6 +69,39 @@ class Solution:
         row = self.projection[self.weights.index(weight)]
         return tuple(n for n, k in zip(self.weights, row.tolist(), strict=True) if k != 0 and n != weight)
 
+    def restriction(self, weight: str) -> Equation:
+        """Why a weight is coupled or held: what the operator that restricts it demands.
+
+        Of a coupled weight it is its shortest constraint. A held weight may take part only in additions that
+        pass on what an operator demands elsewhere: that operator is looked for, from weight to held weight.
+        """
+        about = self._about[weight]
+        if self.kinds[weight] != "held":
+            return min(about, key=_length)
+        seen, level = {weight}, [weight]
+        while level:
+            found = [e for name in level for e in self._about[name] if e.fixes or len(e.form) == 1]
+            if found:
+                return min(found, key=_length)
+            near = dict.fromkeys(n for name in level for e in self._about[name] for n in e.form.terms if n not in seen)
+            level = [name for name in near if self.kinds[name] == "held"]
+            seen.update(near)
+        return min(about, key=_length)
+
+    @cached_property
+    def _about(self) -> Mapping[str, list[Equation]]:
+        """The constraints on each weight."""
+        about: dict[str, list[Equation]] = {name: [] for name in self.weights}
+        for equation in self.constraints:
+            for name in equation.form.terms:
+                about[name].append(equation)
+        return about
+
+
+def _length(equation: Equation) -> tuple[int, bool]:
+    """Few weights first; then what one operator demands before what two scales share."""
+    return len(equation.form), not equation.fixes
+
 
 def solve(weights: Sequence[str], followers: Sequence[str], equations: Sequence[Equation]) -> Solution:
     """Express the followers through the weights, then project.
@@ -95,7 +128,7 @@ def solve(weights: Sequence[str], followers: Sequence[str], equations: Sequence[
         free.discard(pivot)
     undetermined = {name: Form() for name in free}
     follows = {name: substitute(form, undetermined) for name, form in follows.items()} | undetermined
-    constraints = [Equation(substitute(e.form, follows), e.reason) for e in left]
+    constraints = [replace(e, form=substitute(e.form, follows)) for e in left]
     constraints = [e for e in constraints if not e.form.is_zero]
     return Solution(tuple(weights), _projection(weights, constraints), follows, tuple(constraints))
 

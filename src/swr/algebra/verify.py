@@ -67,7 +67,7 @@ def deviation(plan: ScalePlan, model: nn.Module, args: tuple[Any, ...], kwargs: 
     targets = (torch.rand(len(plan.weights), generator=generator, dtype=torch.float64) * 2 - 1) * 0.7
     names = plan.scaled
     factors = (plan.matrix(names) @ targets).exp()
-    constant = float((plan.output_row @ targets).exp())
+    promised = None if plan.inhomogeneous == "free" else float((plan.output_row @ targets).exp())
     guards = 0
 
     def outputs(*, rescaled: bool, epsilons: bool) -> list[Tensor]:
@@ -85,14 +85,25 @@ def deviation(plan: ScalePlan, model: nn.Module, args: tuple[Any, ...], kwargs: 
         if len(before) != len(after):
             return float("inf"), (0, len(before))
         pairs = list(zip(before, after, strict=True))
+        constant = _fitted(pairs) if promised is None else promised
         worst = max(relative_deviation(b, a, constant) for b, a in pairs)
         return worst, (sum(_is_zero(b) and _is_zero(a) for b, a in pairs), len(pairs))
 
     value, (zeros, every) = measure(epsilons=False)
     total = measure(epsilons=True)[0] if guards else value
     notes = [f"{zeros} of {every} outputs all zero or infinite, which every rescale keeps"] if zeros else []
+    notes += ['inhomogeneous="free" does not keep the function: C was fitted'] if promised is None else []
     notes += [] if names else ["the plan scales nothing, so nothing was tried"]
     return Deviation(value, total, guards, tuple(notes))
+
+
+def _fitted(pairs: list[tuple[Tensor, Tensor]]) -> float:
+    """The C > 0 with which C·before is nearest to after, in least squares over all outputs."""
+    comparable = [(b, a) for b, a in pairs if _has_scale(b) and b.shape == a.shape]
+    finite = [(b[keep], a[keep]) for b, a in comparable if (keep := torch.isfinite(b) & torch.isfinite(a)).any()]
+    size = sum(float(b.abs().square().sum()) for b, _ in finite)
+    constant = sum(float((a * b.conj()).sum().real) for b, a in finite) / size if size > 0 else 1.0
+    return constant if constant > 0 else 1.0
 
 
 def relative_deviation(before: Tensor, after: Tensor, constant: float) -> float:

@@ -3,7 +3,9 @@
 from swr.diagnostics.balancing import balancedness, entrywise_norm, minimal_norm, rebalance
 from swr.diagnostics.bounds import norm_limit, norm_limits, slack, squared_changes
 from swr.diagnostics.curvature import curvature
+from swr.diagnostics.diagnosis import Diagnosis, diagnose
 from swr.diagnostics.dormancy import Dormant, dormant_units, unit_scores
+from swr.diagnostics.duplicates import duplicate_units, duplicates
 from swr.diagnostics.gradients import gradient_norm, gradient_norms, saved_weights, update_ratios
 from swr.diagnostics.layer_norms import anchors_of, balance, layer_norms, layer_weights, norm_ratios
 from swr.diagnostics.lipschitz import LipschitzBound, lipschitz_bound
@@ -14,6 +16,7 @@ from swr.power_iteration import spectral_norm
 from swr.probe import undisturbed
 
 __all__ = [
+    "Diagnosis",
     "Dormant",
     "LipschitzBound",
     "Monitor",
@@ -23,7 +26,10 @@ __all__ = [
     "balance",
     "balancedness",
     "curvature",
+    "diagnose",
     "dormant_units",
+    "duplicate_units",
+    "duplicates",
     "effective_rank",
     "entrywise_norm",
     "feature_ranks",

@@ -20,6 +20,9 @@ ACTIVATIONS = """relu relu6 leaky_relu rrelu prelu elu celu selu gelu silu mish 
     tanh sigmoid threshold softsign tanhshrink logsigmoid""".split()  # noqa: SIM905
 """functions that count as activations, in place or not; gates and softmax inside fused layers are not recorded"""
 
+ROWS = 1024
+"""how many rows of each activation are kept at most"""
+
 _CHANNEL_AXIS = {"linear": -1, **{f"conv{t}{d}d": -1 - d for t in ("", "_transpose") for d in (1, 2, 3)}}
 
 
@@ -35,17 +38,27 @@ class Watched(TorchFunctionMode):
     Args:
         model: any module; it is left as it was.
         inputs: a tensor or a tuple of positional inputs.
+        keep: also keep the activations themselves, in :attr:`units`.
 
     Attributes:
         magnitudes: E|h_i| over examples and positions for every unit i, by the name of the activation. The name is the path of
             its module; for a functional activation, the path of the module that called it and the function's name. An
             activation that is the model's output is not hidden, so it is left out.
+        weights: the weight of the last linear layer or convolution before each activation, by the same names; an activation
+            before the first one, or after a weight that is not a parameter of the model, is left out.
+        units: with ``keep``, each activation as a matrix: one column per unit, one row per example or position, at most
+            ``ROWS`` of them at equal distances.
         features: the input of the last linear layer or convolution, before it is flattened.
     """
 
-    def __init__(self, model: nn.Module, inputs: Any) -> None:
+    def __init__(self, model: nn.Module, inputs: Any, *, keep: bool = False) -> None:
         super().__init__()
         self.magnitudes: dict[str, Tensor] = {}
+        self.weights: dict[str, str] = {}
+        self.units: dict[str, Tensor] = {}
+        self._keep = keep
+        self._names = {id(p): name for name, p in model.named_parameters()}
+        self._weight: str | None = None
         self.features: Tensor | None = None
         self._axis: int | None = None
         self._last: tuple[str, Any] = ("", None)
@@ -63,7 +76,8 @@ class Watched(TorchFunctionMode):
                 hook.remove()
         name, activated = self._last
         if any(activated is leaf for leaf in pytree.tree_leaves(result)):
-            del self.magnitudes[name]
+            for found in (self.magnitudes, self.weights, self.units):
+                found.pop(name, None)
         self._last = ("", None)
 
     def __torch_function__(
@@ -77,9 +91,15 @@ class Watched(TorchFunctionMode):
         if called in _CHANNEL_AXIS:
             self._axis = _CHANNEL_AXIS[called]
             self.features = read
+            self._weight = self._names.get(id(args[1] if len(args) > 1 else options.get("weight")))
         elif called.rstrip("_") in ACTIVATIONS and isinstance(result, Tensor) and result.ndim > 1:
             name = self._name(called.rstrip("_"))
-            self.magnitudes[name] = _magnitudes(result, self._axis)
+            units = _by_unit(result, self._axis)
+            self.magnitudes[name] = units.abs().mean(0)
+            if self._keep:
+                self.units[name] = units[:: -(-len(units) // ROWS)].clone()
+            if self._weight is not None:
+                self.weights[name] = self._weight
             self._last = (name, result)
         return result
 
@@ -98,10 +118,9 @@ class Watched(TorchFunctionMode):
         self._inside.pop()
 
 
-def _magnitudes(h: Tensor, axis: int | None) -> Tensor:
-    """E|h_i|, over all axes except that of the units."""
+def _by_unit(h: Tensor, axis: int | None) -> Tensor:
+    """Activations as a matrix in float32 or better: one column per unit, one row per example and position."""
     if axis is None:
         axis = 1 if h.ndim > 3 else -1
     unit = axis % h.ndim if -axis <= h.ndim else h.ndim - 1
-    others = [d for d in range(h.ndim) if d != unit]
-    return h.detach().abs().to(torch.promote_types(h.dtype, torch.float32)).mean(others)
+    return h.detach().to(torch.promote_types(h.dtype, torch.float32)).movedim(unit, -1).flatten(0, -2)

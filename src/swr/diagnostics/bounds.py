@@ -71,7 +71,7 @@ def norm_limits(rescaler: SoftWeightRescaling, squared_changes: Mapping[str, flo
 
     Coupled weights get the nearest scaler that their network allows instead of their own, and held weights get none: no limit
     is claimed for them. With ``on_lr_decay="follow"``, the current λ is used, which is the smallest so far if the learning rate
-    only fell.
+    only fell. Under a budget (``growth=ρ``) the limit is √B + ρ n_l.
 
     >>> from swr.diagnostics import layer_norms
     >>> rescaler = SoftWeightRescaling(model, x, coefficient=0.1)
@@ -85,7 +85,7 @@ def norm_limits(rescaler: SoftWeightRescaling, squared_changes: Mapping[str, flo
     """
     free, every, coefficients = set(rescaler.plan.free), rescaler.every, rescaler.coefficients()
     return {
-        name: norm_limit(squared_changes[name], coefficients[name], anchor, every)
+        name: norm_limit(squared_changes[name], coefficients[name], rescaler.aim.reach * anchor, every)
         for name, anchor in anchors_of(rescaler).items()
         if name in free and name in squared_changes
     }

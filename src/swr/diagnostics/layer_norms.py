@@ -9,6 +9,7 @@ from itertools import combinations
 import torch
 from torch import Tensor, nn
 
+from swr.algebra.blocks import parameter_of
 from swr.norms import frobenius_norms
 from swr.rescaling import SoftWeightRescaling
 
@@ -40,11 +41,18 @@ def layer_norms(model: nn.Module) -> Norms:
 def anchors_of(rescaler: SoftWeightRescaling) -> Norms:
     """n_l^init of every weight that the rescaler acts on; weights whose anchor is zero or not finite are left out.
 
-    >>> rescaler = SoftWeightRescaling(model, x)
+    A parameter that is used in blocks, such as a fused matrix of queries, keys and values, has the anchor of all its blocks
+    together, √Σ n_b², to compare with its norm.
+
+    >>> rescaler = SoftWeightRescaling(model, x, coefficient=1e-3)
     >>> anchors_of(rescaler) == layer_norms(model)
     True
     """
-    return {name: n for name, n in rescaler.anchors().items() if _usable(n)}
+    found: Norms = {}
+    for name, n in rescaler.anchors().items():
+        if _usable(n):
+            found[parameter_of(name)] = math.hypot(found.get(parameter_of(name), 0.0), n)
+    return found
 
 
 def norm_ratios(norms: Mapping[str, float], anchors: Mapping[str, float]) -> dict[str, float]:

@@ -1,14 +1,18 @@
 """The methods: the one list of them. A new method is a file, an import here, and its place in the tuple."""
 
 from swr.methods.base import Method
+from swr.methods.cautious_decay import CautiousDecay as CautiousDecay
 from swr.methods.continual_backprop import ContinualBackprop as ContinualBackprop
+from swr.methods.cpr import CPR as CPR
 from swr.methods.dash import Dash as Dash
 from swr.methods.dsd import DSD as DSD
 from swr.methods.effective_rank import EffectiveRank as EffectiveRank
+from swr.methods.ema import EMA as EMA
 from swr.methods.fire import Fire as Fire
 from swr.methods.full_reset import FullReset as FullReset
 from swr.methods.hare_tortoise import HareTortoise as HareTortoise
 from swr.methods.head_reset import HeadReset as HeadReset
+from swr.methods.hyperball import Hyperball as Hyperball
 from swr.methods.knowledge_evolution import KnowledgeEvolution as KnowledgeEvolution
 from swr.methods.l2 import L2 as L2
 from swr.methods.l2_init import L2Init as L2Init
@@ -31,6 +35,7 @@ from swr.methods.spectral_penalty import SpectralNorm as SpectralNorm
 from swr.methods.spectral_regularisation import Spectral as Spectral
 from swr.methods.swr import SWR as SWR
 from swr.methods.swr import SWRReinit as SWRReinit
+from swr.methods.swr_budget import SWRBudget as SWRBudget
 from swr.methods.upgd import UPGD as UPGD
 from swr.methods.vanilla import Vanilla as Vanilla
 from swr.methods.wasserstein import Wasserstein as Wasserstein
@@ -47,6 +52,7 @@ METHODS: tuple[type[Method], ...] = (
     HeadReset,
     SWR,
     SWRReinit,
+    SWRBudget,
     FullReset,
     ReDo,
     ContinualBackprop,
@@ -54,6 +60,8 @@ METHODS: tuple[type[Method], ...] = (
     NaiveScaling,
     ProportionalScaling,
     WeightDecay,
+    CautiousDecay,
+    CPR,
     Wasserstein,
     SpectralNorm,
     Spectral,
@@ -62,6 +70,7 @@ METHODS: tuple[type[Method], ...] = (
     WeightRescaling,
     WeightClipping,
     NaP,
+    Hyperball,
     Lipschitz,
     MaxNorm,
     SpectralNormalisation,
@@ -74,6 +83,7 @@ METHODS: tuple[type[Method], ...] = (
     Lure,
     DSD,
     HareTortoise,
+    EMA,
     ShrinkPerturbFresh,
     Fire,
     UPGD,

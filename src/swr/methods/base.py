@@ -25,6 +25,10 @@ PenaltyIn = Literal["gradients", "loss"]
 """where an attached method's penalty acts"""
 
 
+Turn = Literal["first", "any", "last"]
+"""a method's place among others that act after the same step"""
+
+
 class Method:
     """Something done to a network while it trains; the base does nothing.
 
@@ -59,6 +63,10 @@ class Method:
     """as it stands in tables"""
     symbols: ClassVar[Mapping[str, str]] = {}
     """the hyper-parameters that are swept, by keyword, with the paper's symbol"""
+    owns: ClassVar[frozenset[str]] = frozenset()
+    """what it alone decides, in words; methods that decide the same cannot be combined"""
+    turn: ClassVar[Turn] = "any"
+    """when it acts after a step, combined with others: "first" if it reads the optimizer's update, "last" if it averages"""
 
     def __init__(self, model: nn.Module, example_inputs: Any = None, *, seed: int = 0) -> None:
         self.model = model
@@ -68,6 +76,8 @@ class Method:
         self._adding = False
         """whether it is add_penalty that asks for the penalty"""
         self._added: Tensor | None = None
+        self._composed = False
+        """whether it is being attached by a composition, which adds its penalty"""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -129,7 +139,7 @@ class Method:
         optimizer = attachable(optimizer, self.model, self._handle)
         choice(penalty, "penalty", get_args(PenaltyIn))
         kind = type(self)
-        adds = penalty == "gradients" and kind.penalty is not Method.penalty
+        adds = penalty == "gradients" and kind.penalty is not Method.penalty and not self._composed
         acts_before = kind.before_step is not Method.before_step
         acts_after = kind.step is not Method.step or kind.after_step is not Method.after_step
 

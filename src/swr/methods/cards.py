@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from swr.methods.base import Method
-from swr.methods.registry import find, names
+from swr.methods.composition import Composition
+from swr.methods.registry import find, names, parts
 from swr.methods.transforms.crelu import crelu
 from swr.methods.transforms.normalised import normalised
 
@@ -31,6 +32,14 @@ and the bench runs it under its name, `swr run … --methods NAME`. `swr methods
 A loop of your own calls `new_task()` where the data changes; the optimizer calls the rest. What acts at the loss is a penalty:
 the attached optimizer adds its gradient to the others before each step. To have it in the loss instead, add `penalty()` there
 and do not attach the method, or attach it with `penalty="loss"`; both at once is an error.
+
+Several methods act on one model as `swr.methods.compose(a, b, …)`, or by a name with `+` between them, here and in the bench:
+`swr.methods.build("swr+hare-tortoise", model, inputs, coefficient=1e-3)`, `swr run … --methods swr+l2 --hyper
+swr.coefficient=1e-3 l2.coefficient=1e-2`. A hyper-parameter that one part alone has needs no name before it. At each moment the
+parts act in the order in which they are named, with two exceptions: what reads the optimizer's update (`hyperball`,
+`cautious-decay`, `upgd`) acts first, and what averages the weights (`ema`, `hare-tortoise`) last. So weights are rescaled first
+and then averaged. All penalties are added before anything else is done, and decoupled decay acts before the step. Methods that
+would decide the same thing, such as two rescalers or two averaged copies, are refused.
 
 This page is made of the classes' docstrings: `python -m swr.methods.cards > docs/methods.md`.
 [Adding one](adding-a-method.md) takes about thirty lines.
@@ -52,27 +61,31 @@ def moments(name: str) -> str:
     >>> moments("parseval"), moments("swr"), moments("dsd")
     ('loss', 'step', 'step, task')
     """
-    method = find(name)
-    found = [when for hook, when in HOOKS.items() if getattr(method, hook) is not getattr(Method, hook)]
+    methods = [find(part) for part in parts(name)]
+    found = [when for hook, when in HOOKS.items() if any(getattr(m, hook) is not getattr(Method, hook) for m in methods)]
     return ", ".join(dict.fromkeys(found))
 
 
 def card(name: str) -> str:
-    """All there is to say about a method, as plain text."""
+    """All there is to say about a method, as plain text; of several that are combined, one after another."""
     method = find(name)
+    if len(several := parts(name)) > 1:
+        order = ", ".join(method.kinds) if issubclass(method, Composition) else ""
+        head = f"{name}: {method.title}\n\nAfter a step they act in this order: {order}."
+        return "\n\n\n".join([head, *(card(part) for part in several)])
     return f"{name}: {method.title}\n\n{_doc(method)}"
 
 
 def page() -> str:
     """All the cards, as Markdown."""
     rows = [f"| [`{name}`](#{name}) | {find(name).title} | {moments(name)} | {sentence(name)} |" for name in names()]
-    parts = [HEAD, "\n".join(["| name | method | acts at | what it does |", "|---|---|---|---|", *rows]) + "\n"]
+    texts = [HEAD, "\n".join(["| name | method | acts at | what it does |", "|---|---|---|---|", *rows]) + "\n"]
     for name in names():
         method = find(name)
-        parts.append(f"## {name}\n\n**{method.title}** `swr.methods.{method.__name__}`\n\n{_markdown(_doc(method))}")
-    parts.append("# Transforms\n\nChanges of the network itself, made once, before a method is built.\n")
-    parts += [f"## {name}\n\n`swr.methods.{name}`\n\n{_markdown(_doc(make))}" for name, make in TRANSFORMS.items()]
-    return "\n".join(parts)
+        texts.append(f"## {name}\n\n**{method.title}** `swr.methods.{method.__name__}`\n\n{_markdown(_doc(method))}")
+    texts.append("# Transforms\n\nChanges of the network itself, made once, before a method is built.\n")
+    texts += [f"## {name}\n\n`swr.methods.{name}`\n\n{_markdown(_doc(make))}" for name, make in TRANSFORMS.items()]
+    return "\n".join(texts)
 
 
 def _doc(thing: object) -> str:

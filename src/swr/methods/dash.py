@@ -68,6 +68,7 @@ class Dash(Method):
 
     name = "dash"
     title = "DASH"
+    owns = frozenset({"all weights at a new task"})
     symbols = {"floor": "λ", "rate": "α"}  # noqa: RUF012
 
     def __init__(

@@ -83,6 +83,7 @@ class Fire(Method):
 
     name = "fire"
     title = "FIRE"
+    owns = frozenset({"all weights at a new task"})
 
     def __init__(
         self,

@@ -26,6 +26,7 @@ class FullReset(Method):
 
     name = "full-reset"
     title = "full reset"
+    owns = frozenset({"all weights at a new task"})
 
     def __init__(
         self,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from swr.checks import fraction
-from swr.methods.base import learnable, restore
+from swr.methods.base import Turn
 from swr.methods.bases.periodic import Periodic
+from swr.methods.tools.evaluation_copy import EvaluationCopy
 
 
 class HareTortoise(Periodic):
@@ -50,78 +49,39 @@ class HareTortoise(Periodic):
     name = "hare-tortoise"
     title = "Hare & Tortoise"
     symbols = {"momentum": "μ", "every": "R"}  # noqa: RUF012
+    owns = frozenset({"which copy of the weights is evaluated"})
+    turn: ClassVar[Turn] = "last"
 
     def __init__(
         self, model: nn.Module, example_inputs: Any = None, *, momentum: float = 0.999, every: float = 2000, seed: int = 0
     ) -> None:
         super().__init__(model, example_inputs, every=every, seed=seed)
         self.momentum = fraction(momentum, "momentum μ")
-        buffers = {name: buffer for name, buffer in model.named_buffers() if buffer.is_floating_point()}
-        tensors: dict[str, Tensor] = {**learnable(model), **buffers}
-        self._slow = {name: tensor.detach().clone() for name, tensor in tensors.items()}
-        self._pairs = list(tensors.values()), list(self._slow.values())
-        self._hare: list[Tensor] | None = None
-        self._called = False
-        """whether it was a call of the model that brought the tortoise in"""
-        self._hooks = [
-            model.register_forward_pre_hook(self._enter),
-            model.register_forward_hook(self._leave, always_call=True),
-        ]
+        self._copy = EvaluationCopy(model)
 
-    @torch.no_grad()
     def step(self) -> None:
         """φ <- μ φ + (1 - μ) θ, and θ <- φ when it is time."""
-        fast, slow = self._pairs
-        torch._foreach_lerp_(slow, fast, 1 - self.momentum)
+        self._copy.average(self.momentum)
         super().step()
 
-    @torch.no_grad()
     def act(self) -> None:
         """θ <- φ."""
-        fast, slow = self._pairs
-        torch._foreach_copy_(fast, slow)
+        self._copy.write_back()
 
-    @contextmanager
-    def tortoise(self) -> Iterator[None]:
+    def tortoise(self) -> AbstractContextManager[None]:
         """Inside, the model holds φ."""
-        self._exchange()
-        try:
-            yield
-        finally:
-            self._return()
+        return self._copy.in_place()
 
     def close(self) -> None:
         """Detach from the optimizer; the model is evaluated as it is again."""
         super().close()
-        for hook in self._hooks:
-            hook.remove()
-
-    def _enter(self, module: nn.Module, inputs: Any) -> None:
-        if not module.training and self._hare is None:
-            self._exchange()
-            self._called = True
-
-    def _leave(self, module: nn.Module, inputs: Any, outputs: Any) -> None:
-        if self._hare is not None and self._called:
-            self._return()
-
-    @torch.no_grad()
-    def _exchange(self) -> None:
-        fast, slow = self._pairs
-        self._hare, self._called = list(torch._foreach_clone(fast)), False
-        torch._foreach_copy_(fast, slow)
-
-    @torch.no_grad()
-    def _return(self) -> None:
-        assert self._hare is not None
-        torch._foreach_copy_(self._pairs[0], self._hare)
-        self._hare = None
+        self._copy.close()
 
     def state(self) -> dict[str, Any]:
         """What has to be saved."""
-        return {**super().state(), "slow": dict(self._slow)}
+        return {**super().state(), "slow": dict(self._copy.tensors)}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """The reverse of :meth:`state`."""
-        restore(self._slow, state["slow"])
+        self._copy.load(state["slow"])
         super().load_state(state)

@@ -83,6 +83,7 @@ class Layerwise(Method):
 
     name = "layerwise"
     title = "Layerwise"
+    owns = frozenset({"all weights at a new task"})
     symbols = {"rounds": "N"}  # noqa: RUF012
 
     def __init__(

@@ -70,6 +70,7 @@ class NaP(Periodic):
 
     name = "nap"
     title = "NaP"
+    owns = frozenset({"the norms of the weights"})
 
     def __init__(
         self,

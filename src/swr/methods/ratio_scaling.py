@@ -31,6 +31,7 @@ class NaiveScaling(Method):
 
     name = "naive-scaling"
     title = "naive scaling"
+    owns = frozenset({"all weights at a new task"})
     symbols: ClassVar[Mapping[str, str]] = {"ratio": "c"}
 
     def __init__(self, model: nn.Module, example_inputs: Any = None, *, ratio: float, seed: int = 0) -> None:
@@ -61,6 +62,7 @@ class ProportionalScaling(Method):
 
     name = "proportional-scaling"
     title = "proportional scaling"
+    owns = frozenset({"all weights at a new task"})
     symbols: ClassVar[Mapping[str, str]] = {"ratio": "c"}
 
     def __init__(

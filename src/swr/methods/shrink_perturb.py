@@ -37,6 +37,7 @@ class ShrinkPerturb(Method):
 
     name = "shrink-perturb"
     title = "S&P"
+    owns = frozenset({"all weights at a new task"})
     symbols = {"coefficient": "λ"}  # noqa: RUF012
 
     def __init__(self, model: nn.Module, example_inputs: Any = None, *, coefficient: float, seed: int = 0) -> None:
@@ -96,6 +97,7 @@ class ShrinkPerturbFresh(Method):
 
     name = "shrink-perturb-fresh"
     title = "S&P, fresh noise"
+    owns = frozenset({"all weights at a new task"})
     symbols = {"retain": "λ", "noise": "p"}  # noqa: RUF012
 
     def __init__(

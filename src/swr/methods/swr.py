@@ -1,4 +1,4 @@
-"""Soft Weight Rescaling as one method among the others, and its variant for falling learning rates."""
+"""Soft Weight Rescaling as one method among the others: the paper's, and its variant for falling learning rates."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from glob import escape
 from typing import Any, ClassVar
 
 from torch import nn
-from torch.optim import Optimizer
 
+from swr.algebra.blocks import parameter_of
 from swr.algebra.plan import ScalePlan, analyze
+from swr.checks import whole
 from swr.errors import OptionError
-from swr.hooks import Handle
-from swr.methods.base import Method, PenaltyIn
+from swr.methods.bases.rescaling import Rescaling, refuse_unknown
 from swr.methods.tools.layers import convolutions, linears, parts
 from swr.rescaling import SoftWeightRescaling
 
 
-class SWR(Method):
+class SWR(Rescaling):
     """After every step, scale each layer's weights softly back to their initial norm (Algorithm 1).
 
-        c_l = (λ n_l^init + (1 - λ) ‖W_l‖) / ‖W_l‖
+        c_l = (λ n_l + (1 - λ) ‖W_l‖) / ‖W_l‖,   n_l = ‖W_l‖ at the start
 
     >>> method = SWR(model, x, coefficient=1e-3)
     >>> method = SWR(model, x, features=1e-4, classifier=1e-1)
@@ -30,8 +30,14 @@ class SWR(Method):
         example_inputs: a batch of inputs, to trace the model with.
         coefficient: λ for all layers; or
         features, classifier: λ_f for convolutions and the normalisation layers after them, λ_c for the fully connected part.
+        every: rescale only each n-th step, with 1 − (1 − λ)^n.
         plan: a plan of this model, in place of tracing it.
         options: the other options of :class:`swr.SoftWeightRescaling`.
+
+    References:
+        The weights' rule alone, W_l <- c_l W_l towards a target norm, is weight norm control (AdamWN; I. Loshchilov, 2023,
+        "Weight Norm Control"), of which decoupled weight decay is the case of the target 0. SWR scales biases, shifts and
+        running statistics along, so that the function is only multiplied by a constant.
     """
 
     name = "swr"
@@ -47,11 +53,12 @@ class SWR(Method):
         coefficient: float | Mapping[str, float] | None = None,
         features: float | None = None,
         classifier: float | None = None,
+        every: int = 1,
         plan: ScalePlan | None = None,
         seed: int = 0,
         **options: Any,
     ) -> None:
-        super().__init__(model, example_inputs, seed=seed)
+        refuse_unknown(options, "features", "classifier")
         split = features is not None or classifier is not None
         if split == (coefficient is not None):
             raise OptionError("SWR wants either coefficient=λ for all layers, or both features=λ_f and classifier=λ_c.")
@@ -62,30 +69,16 @@ class SWR(Method):
         if coefficient is None:
             raise OptionError("features=λ_f and classifier=λ_c belong together: give both.")
         options.setdefault("on_lr_decay", self.on_lr_decay)
-        self.rescaler = SoftWeightRescaling(model, example_inputs, coefficient=coefficient, plan=plan, **options)
-
-    def attach(self, optimizer: Optimizer, *, penalty: PenaltyIn = "gradients") -> Handle:
-        """Rescale after every real step of this optimizer; there is no penalty."""
-        self._handle = self.rescaler.attach(optimizer)
-        return self._handle
-
-    def step(self) -> None:
-        """Rescale by hand."""
-        self.rescaler.step()
-
-    def state(self) -> dict[str, Any]:
-        """What has to be saved."""
-        return {"rescaler": self.rescaler.state_dict()}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """The reverse of :meth:`state`."""
-        self.rescaler.load_state_dict(state["rescaler"])
+        rescaler = SoftWeightRescaling(
+            model, example_inputs, coefficient=coefficient, plan=plan, every=whole(every, "every"), **options
+        )
+        super().__init__(model, rescaler, seed=seed)
 
 
 class SWRReinit(SWR):
     """SWR + re-init: when the learning rate drops, the current norms become the anchors.
 
-    n_l^init <- ‖W_l‖   at the first step with a smaller learning rate
+    n_l <- ‖W_l‖   at the first step with a smaller learning rate
     """
 
     name = "swr-reinit"
@@ -100,4 +93,4 @@ def by_part(model: nn.Module, plan: ScalePlan | None, features: float, classifie
         raise OptionError(f"features and classifier cannot be told apart: the model has no {missing}; give coefficient=λ.")
     part = parts(model)
     names = part if plan is None else plan.weights
-    return {escape(name): features if part[name] == "features" else classifier for name in names}
+    return {escape(name): features if part[parameter_of(name)] == "features" else classifier for name in names}

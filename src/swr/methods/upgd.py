@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 
 from swr.checks import at_least_zero, fraction
 from swr.errors import AttachError, OptionError
-from swr.methods.base import Method, learnable, restore
+from swr.methods.base import Method, Turn, learnable, restore
 from swr.methods.tools.penalty_gradients import held_by
 
 
@@ -67,6 +67,8 @@ class UPGD(Method):
 
     name = "upgd"
     title = "UPGD"
+    owns = frozenset({"how long an update is"})
+    turn: ClassVar[Turn] = "first"
     symbols = {"decay": "β", "noise": "σ", "weight_decay": "λ"}  # noqa: RUF012
 
     def __init__(

@@ -47,6 +47,7 @@ class WeightDecay(Method):
 
     name = "weight-decay"
     title = "weight decay"
+    owns = frozenset({"how weights decay apart from the gradient"})
     symbols = {"coefficient": "λ"}  # noqa: RUF012
 
     def __init__(

@@ -45,6 +45,7 @@ class WeightNormalisation(Periodic):
 
     name = "weight-normalisation"
     title = "weight normalisation"
+    owns = frozenset({"the norms of the weights"})
     symbols: ClassVar[Mapping[str, str]] = {"every": "T"}
 
     def __init__(

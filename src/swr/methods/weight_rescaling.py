@@ -74,6 +74,7 @@ class WeightRescaling(Periodic):
 
     name = "weight-rescaling"
     title = "weight rescaling"
+    owns = frozenset({"the norms of the weights"})
     symbols: ClassVar[Mapping[str, str]] = {"every": "n", "multiplier": "c"}
 
     def __init__(

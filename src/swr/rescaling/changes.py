@@ -15,6 +15,8 @@ from typing import Literal
 
 from torch import nn
 
+from swr.algebra.blocks import parameter_of
+
 _traits = attrgetter("requires_grad", "dtype", "device")
 _children = attrgetter("_modules")
 
@@ -95,7 +97,7 @@ class Snapshot:
 
 
 def carried(before: Snapshot, model: nn.Module, numbers: Mapping[str, float]) -> dict[str, float]:
-    """Numbers that belong to parameters by name, under the names that these parameters have now.
+    """Numbers that belong to parameters or their blocks by name, under the names that these parameters have now.
 
     A parameter is the same if it is the same object, or has the same name in the same module (wrappers replace objects).
 
@@ -110,12 +112,18 @@ def carried(before: Snapshot, model: nn.Module, numbers: Mapping[str, float]) ->
         model: as it is now.
         numbers: by the names that the parameters had.
     """
-    objects = {id(before.parameters[name]): number for name, number in numbers.items()}
     places = _places(before.modules)
-    in_place = {places[name]: number for name, number in numbers.items() if name in places}
+    objects: dict[int, dict[str, float]] = {}
+    in_place: dict[tuple[int, str], dict[str, float]] = {}
+    for name, number in numbers.items():
+        parameter = name if name in before.parameters else parameter_of(name)
+        block = name.removeprefix(parameter)  # "" for all of it
+        objects.setdefault(id(before.parameters[parameter]), {})[block] = number
+        if parameter in places:
+            in_place.setdefault(places[parameter], {})[block] = number
     now = _places(dict(model.named_modules(remove_duplicate=False)))
-    found = {name: objects.get(id(p), in_place.get(now[name])) for name, p in model.named_parameters()}
-    return {name: number for name, number in found.items() if number is not None}
+    found = {name: objects.get(id(p), in_place.get(now[name], {})) for name, p in model.named_parameters()}
+    return {f"{name}{block}": number for name, parts in found.items() for block, number in parts.items()}
 
 
 def _places(modules: Mapping[str, nn.Module]) -> dict[str, tuple[int, str]]:

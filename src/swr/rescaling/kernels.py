@@ -1,6 +1,8 @@
 """The arithmetic of one rescale: from the norms of the weights to a factor for every tensor that is scaled.
 
-    log c_l = log((λ n_l^init + (1 − λ) ‖W_l‖) / ‖W_l‖)        θ = P log c + what earlier rescales could not apply
+    log c_l = log((λ n_l + (1 − λ) ‖W_l‖) / ‖W_l‖)        θ = P log c + what earlier rescales could not apply
+
+Under a budget λ is 1, n_l the largest norm that is allowed, and log c_l at most 0: norms below it are left alone.
 
 Between the norms and the factors there are only a few numbers. :class:`DeviceKernel` computes with tensors and never waits
 for the device. :class:`HostKernel` computes the same with Python floats, for small networks on the CPU, where calling torch
@@ -31,29 +33,41 @@ class Pull:
     """Where every weight is pulled, and how strongly; immutable, so that what is derived from it is computed once.
 
     Attributes:
-        anchors: n_l^init, float64; 0 for a weight that is not pulled.
+        anchors: n_l, float64; 0 for a weight that is not pulled.
         strength: λ of one rescale, float64; 0 for a weight that is not pulled.
+        down_only: whether a weight whose norm is below its anchor is left alone, c_l = min(1, …).
     """
 
     anchors: Tensor
     strength: Tensor
+    down_only: bool = False
 
     @classmethod
-    def usable(cls, anchors: Tensor, strength: Tensor) -> Pull:
+    def usable(cls, anchors: Tensor, strength: Tensor, *, down_only: bool = False) -> Pull:
         """The same without the weights whose anchor is zero or not finite: these are left alone."""
         usable = torch.isfinite(anchors) & (anchors > 0)
-        return cls(torch.where(usable, anchors, 0.0), torch.where(usable, strength.to(anchors.device), 0.0))
+        return cls(torch.where(usable, anchors, 0.0), torch.where(usable, strength.to(anchors.device), 0.0), down_only)
 
     @cached_property
     def terms(self) -> tuple[Tensor, Tensor]:
-        """λ n_l^init and 1 − λ."""
+        """λ n_l and 1 − λ."""
         return self.strength * self.anchors, 1 - self.strength
 
     @cached_property
     def pairs(self) -> list[tuple[float, float]]:
-        """λ n_l^init and 1 − λ of every weight, as Python floats."""
+        """λ n_l and 1 − λ of every weight, as Python floats."""
         pull, keep = self.terms
         return list(zip(pull.tolist(), keep.tolist(), strict=True))
+
+    def log_scalers(self, norms: Tensor, share: Tensor | None = None) -> Tensor:
+        """log c_l of weights with these norms, float64.
+
+        Args:
+            norms: ‖W_l‖, float64, on the device of the anchors.
+            share: of the steps since the last rescale that the optimizer did not skip.
+        """
+        logs = log_scalers(norms, *(self.terms if share is None else self.weakened(share)))
+        return logs.clamp_(max=0.0) if self.down_only else logs
 
     def weakened(self, share: Tensor) -> tuple[Tensor, Tensor]:
         """The terms of 1 − (1 − λ)^share: some of the steps since the last rescale were skipped."""
@@ -67,11 +81,11 @@ class Pull:
 
 
 def log_scalers(norms: Tensor, pull: Tensor, keep: Tensor) -> Tensor:
-    """log c_l = log((λ n_l^init + (1 − λ) ‖W_l‖) / ‖W_l‖); 0 where a norm is zero or not finite.
+    """log c_l = log((λ n_l + (1 − λ) ‖W_l‖) / ‖W_l‖); 0 where a norm is zero or not finite.
 
     Args:
         norms: ‖W_l‖, float64.
-        pull: λ n_l^init.
+        pull: λ n_l.
         keep: 1 − λ.
     """
     return torch.addcmul(pull, keep, norms).div_(norms).log_().nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
@@ -102,9 +116,10 @@ class DeviceKernel:
             pending: what earlier rescales could not apply.
             share: of the steps since the last rescale that the optimizer did not skip; 0 leaves everything alone.
         """
-        terms = pull.terms if share is None else pull.weakened(share)
-        logs = torch.addmv(pending, self._matrix, log_scalers(self._norms(), *terms))
+        logs = torch.addmv(pending, self._matrix, pull.log_scalers(self._norms(), share))
         now = logs.clamp(-_LARGEST, _LARGEST)
+        if share is not None:
+            now = torch.where(share.to(now.device) > 0, now, 0.0)
         return logs - now + self._scaled.multiply(now)
 
 
@@ -134,11 +149,15 @@ class HostKernel:
 
     def rescale(self, pull: Pull, pending: list[float], share: Tensor | None = None) -> list[float]:
         """Pull once; see :meth:`DeviceKernel.rescale`."""
+        if share is not None and not share:
+            return pending
         pairs = pull.pairs if share is None else pull.weakened_pairs(float(share))
         targets = [
-            log((pull + keep * n) / n) if 0.0 < n < inf else 0.0
-            for n, (pull, keep) in zip(self._norms_of(), pairs, strict=True)
+            log((towards + keep * n) / n) if 0.0 < n < inf else 0.0
+            for n, (towards, keep) in zip(self._norms_of(), pairs, strict=True)
         ]
+        if pull.down_only:
+            targets = [min(0.0, target) for target in targets]
         factors, left = self._factors, []
         for i, row in enumerate(self._rows):
             theta = pending[i]
@@ -146,7 +165,8 @@ class HostKernel:
                 theta += k * targets[j]
             factors[i] = exp(theta if -_LARGEST < theta < _LARGEST else copysign(_LARGEST, theta))  # rounds
             left.append(theta - log(factors[i]))
-        torch._foreach_mul_(self._scaled.tensors(), self._views)
+        if any(factor != 1.0 for factor in factors):
+            torch._foreach_mul_(self._scaled.tensors(), self._views)
         return left
 
 

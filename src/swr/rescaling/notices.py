@@ -17,7 +17,7 @@ def left_alone(plan: ScalePlan, pulled: Sequence[str], anchors: Mapping[str, flo
     Args:
         plan: of the network.
         pulled: the weights that can be scaled.
-        anchors: n_l^init of these.
+        anchors: n_l of these.
     """
     sizes = {name: math.prod(plan.shapes[name]) for name in plan.weights}
     movable, entries = sum(sizes[name] for name in pulled), sum(sizes.values())
@@ -40,7 +40,7 @@ def jumped(norms: Mapping[str, float], anchors: Mapping[str, float], tolerance: 
 
     Args:
         norms: ‖W_l‖ now.
-        anchors: n_l^init.
+        anchors: ‖W_l‖ then.
         tolerance: relative.
     """
     off = {

@@ -60,3 +60,24 @@ def soft_weight_rescaling(network: Sequence[Layer], n_init: Sequence[float], coe
         if bias is not None:
             bias.mul_(cumulative)
     return cumulative
+
+
+@torch.no_grad()
+def budget(network: Sequence[Layer], limits: Sequence[float]) -> float:
+    """The same loop with a budget in place of the pull: c_l = min(1, ρ n_l / ‖W_l‖); without normalisation layers.
+
+    Args:
+        network: (W_l, b_l), first to last.
+        limits: ρ n_l of each layer.
+
+    Returns:
+        The last cumulative scaler C.
+    """
+    cumulative = 1.0
+    for (weight, bias), limit in zip(network, limits, strict=True):
+        c = min(1.0, limit / float(weight.double().norm()))
+        cumulative *= c
+        weight.mul_(c)
+        if bias is not None:
+            bias.mul_(cumulative)
+    return cumulative

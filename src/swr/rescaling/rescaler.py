@@ -1,46 +1,56 @@
-"""Algorithm 1 on a plan: :class:`SoftWeightRescaling`, after every step of an optimizer."""
+"""Rescaling on a plan: :class:`SoftWeightRescaling`, after every step of an optimizer."""
 
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from swr.algebra.blocks import parameter_of
 from swr.algebra.describe import table
 from swr.algebra.plan import ScalePlan, analyze, frozen_in
 from swr.errors import AttachError, ModelWarning, OptionError, PlanError, StateError
 from swr.hooks import Handle, group_of, handles_of, refuse_strangers, unwrapped
+from swr.rescaling.aim import Aim, AnchorKind
 from swr.rescaling.changes import Change, Snapshot, carried
-from swr.rescaling.coefficients import check_coefficients, coefficients_of
 from swr.rescaling.notices import changed, jumped, left_alone, some
+from swr.rescaling.state_checks import check_anchors, check_optimizer_state
 from swr.rescaling.weight_group import WeightGroup
 
-OnLrDecay = Literal["ignore", "rebase", "follow"]
+OnLrDecay = Literal["ignore", "rebase", "follow", "follow-squared"]
+Inhomogeneous = Literal["hold", "pass", "free", "raise"]
 
+_EXPONENTS = {"follow": 1, "follow-squared": 2}  # of the learning rate, in λ
 _JUMP = 1e-3  # relative change of a norm between construction and the first step that no rounding explains
 _JUMP_BY_HAND = 0.5  # the same when the first step itself has already been made
 
 
 class SoftWeightRescaling:
-    """Keep a network plastic: after every optimizer step, scale each layer's weights softly back to their initial norm.
+    """Keep a network plastic: after every optimizer step, scale the weights back; the function changes by one constant only.
 
-        c_l = (λ n_l^init + (1 − λ) ‖W_l‖) / ‖W_l‖,   θ = P log c,   p <- exp(θ_p) p
+        c_l = min(1, ρ n_l / ‖W_l‖)                    growth=ρ: no norm grows past ρ times its anchor n_l (the default)
+        c_l = (λ n_l + (1 − λ) ‖W_l‖) / ‖W_l‖          coefficient=λ: the paper's soft pull to the initial norm (Algorithm 1)
 
-    Weights are pulled to their anchors n_l^init (Algorithm 1); biases, shifts and running statistics follow, so that
-    the network's function is only multiplied by one constant.
+        θ = P log c,   p <- exp(θ_p) p
+
+    Biases, shifts and running statistics follow, so that the network's function is only multiplied by one constant.
 
     >>> model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
     >>> optimizer = torch.optim.Adam(model.parameters())
-    >>> rescaler = SoftWeightRescaling(model, torch.randn(1, 4), coefficient=1e-3)
+    >>> rescaler = SoftWeightRescaling(model, torch.randn(1, 4))
     >>> handle = rescaler.attach(optimizer)
+    >>> rescaler
+    SoftWeightRescaling(growth=1.5, balanced anchors: 2 of 2 weights, 18 entries; attached)
 
-    The anchors are the norms at construction: build the rescaler after a checkpoint was loaded, or call :meth:`rebase`.
+    The anchors come from the norms at construction: build the rescaler after a checkpoint was loaded, call :meth:`rebase`, or
+    choose ``anchors="current"``.
     When the model changes later (a layer is replaced, pruned, frozen or unfrozen), it is analysed again before the next step:
     weights of layers that stay keep their anchors, new ones get the norm they have then. A weight that starts at zero has
     no anchor and is left alone until :meth:`rebase`.
@@ -49,13 +59,22 @@ class SoftWeightRescaling:
         model: the model, before it is wrapped; its current norms become the anchors.
         example_inputs: a tensor or a tuple of positional inputs, to trace the model with, now and whenever it changes.
         kwargs: keyword inputs to trace with.
-        coefficient: λ in [0, 1]; or a mapping from patterns (fnmatch, first match counts) to λ that covers every weight.
+        growth: ρ, the budget: how far a norm may grow, in units of its anchor. It needs no tuning per network and follows
+            any schedule of the learning rate by itself. Without it and without ``coefficient`` it is 1.5.
+        coefficient: λ in [0, 1], in place of ``growth``; or a mapping from patterns (fnmatch, first match counts) to λ that
+            covers every weight.
+        anchors: n_l. "balanced", the default of a budget: the norms at construction after the rescaling that makes the sum
+            of their squares least and keeps the function, equal norms in a chain of layers. "initial", the default of a
+            coefficient: the norms at construction. "current": the norms at the first step, whatever was loaded until then. A
+            mapping from patterns to norms sets them by hand.
         every: rescale only each n-th step, with 1 − (1 − λ)^n.
-        on_lr_decay: "ignore"; "rebase" makes the current norms the anchors whenever the learning rate drops (the paper's
-            SWR + re-init, for schedules with a few drops); "follow" scales λ with the learning rate, relative to the
-            largest one seen.
+        on_lr_decay: what a coefficient does when the learning rate changes; a budget needs none of it. "ignore"; "rebase" takes
+            the anchors again from the current norms whenever the learning rate drops (the paper's SWR + re-init, for
+            schedules with a few drops); "follow" scales λ with the learning rate, relative to the largest one seen,
+            "follow-squared" with its square.
         inhomogeneous: "hold" keeps the scale before non-homogeneous activations (GELU, SiLU, tanh); "pass" treats them as
-            homogeneous, which is approximate; "raise" refuses models with an operator that restricts the scales.
+            homogeneous, which is approximate; "free" pulls every weight on its own, which changes the function a little;
+            "raise" refuses models with an operator that restricts the scales.
         keep_output: C = 1, for regression and value functions.
         plan: a ready plan, for example ``swr.chain(model, example_inputs)``; example inputs given beside it serve to analyse
             the model again when it changes.
@@ -67,18 +86,25 @@ class SoftWeightRescaling:
         example_inputs: Any = None,
         *,
         kwargs: Mapping[str, Any] | None = None,
-        coefficient: float | Mapping[str, float] = 1e-3,
+        growth: float | None = None,
+        coefficient: float | Mapping[str, float] | None = None,
+        anchors: AnchorKind | Mapping[str, float] | None = None,
         every: int = 1,
         on_lr_decay: OnLrDecay = "ignore",
-        inhomogeneous: Literal["hold", "pass", "raise"] = "hold",
+        inhomogeneous: Inhomogeneous = "hold",
         keep_output: bool = False,
         plan: ScalePlan | None = None,
     ) -> None:
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
             raise OptionError(f"every must be a whole number of steps, at least 1, found {every!r}.")
-        if on_lr_decay not in ("ignore", "rebase", "follow"):
-            raise OptionError(f'on_lr_decay must be "ignore", "rebase" or "follow", found {on_lr_decay!r}.')
-        check_coefficients(coefficient)
+        if on_lr_decay not in get_args(OnLrDecay):
+            raise OptionError(f"on_lr_decay must be one of {', '.join(get_args(OnLrDecay))}, found {on_lr_decay!r}.")
+        aim = Aim.of(coefficient, growth, anchors)
+        if aim.growth is not None and on_lr_decay != "ignore":
+            raise OptionError(
+                f'on_lr_decay="{on_lr_decay}" adapts a coefficient to the learning rate; a budget (growth={aim.growth:g}) '
+                "follows any schedule by itself: leave on_lr_decay out, or give coefficient=λ."
+            )
         inputs_given = example_inputs is not None or kwargs is not None
         self._analysis: dict[str, Any] | None = None  # the arguments of analyze(), where the model can be traced again
         if inputs_given:
@@ -92,16 +118,22 @@ class SoftWeightRescaling:
             plan = analyze(model, **self._analysis)
         elif inhomogeneous != "hold" and self._analysis is None:
             raise OptionError("inhomogeneous belongs to the analysis; pass it to swr.analyze when you bring your own plan.")
+        if keep_output and plan.inhomogeneous == "free":
+            raise OptionError(
+                'keep_output=True cannot be promised with inhomogeneous="free", under which the function changes a little: '
+                "leave one of them out."
+            )
         plan.check(model)
         plan.check_frozen(model)
         self.model = model
         self.every = every
         self.on_lr_decay = on_lr_decay
         self.keep_output = keep_output
-        self._coefficient = coefficient
+        self.aim = aim
         self._groups: list[WeightGroup] = []
         self._loaded: list[dict[str, Any]] = []  # states of groups whose optimizers are still to be attached
-        self._parked: dict[str, float] = {}  # anchors of weights that the plan leaves alone now, for example frozen ones
+        self._norms: dict[str, float] = {}  # at the start, by weight, also of weights that are frozen now; 0 for no anchor
+        self._anchors: dict[str, float] = {}  # n_l, which come from these norms
         self._anchors_proven = False  # loaded, rebased, or still right at the first step
         self._reported = False  # what cannot be pulled was said
         self._take_plan(plan, check_patterns=True)
@@ -121,18 +153,18 @@ class SoftWeightRescaling:
             raise AttachError(
                 f'on_lr_decay="{self.on_lr_decay}" watches an optimizer; call attach(optimizer) instead of step().'
             )
-        groups = self._current()
+        self._current()
         self._report_what_is_left_alone()
         self._prove_anchors(_JUMP_BY_HAND)
         self._loaded = []
-        for group in groups:
+        for group in self._groups:
             group.step()
 
     def rebase(self) -> None:
-        """Make the current norms the anchors n_l^init. A weight that is zero now gets none and is left alone."""
+        """Take the anchors n_l again, from the current norms. A weight that is zero now gets none and is left alone."""
         self._current()
-        self._rebase(self._names)
-        self._parked = {}
+        self._norms = {}
+        self._measure(self._names)
         self._anchors_proven = True
 
     def attach(self, optimizer: Optimizer) -> Handle:
@@ -159,11 +191,10 @@ class SoftWeightRescaling:
             self._loaded = [group.state() for group in self._groups]
         group = next((group for group in self._groups if group.optimizer is None), None)
         group = WeightGroup(self.every) if group is None else group
-        anchors = self._anchors()
         self._groups = [*active, group]
         group.watch(optimizer)
         group.handle = Handle(optimizer, before=partial(self._before, group), after=partial(self._after, group), owner=self)
-        self._bind(anchors)
+        self._bind()
         return group.handle
 
     def norms(self) -> dict[str, float]:
@@ -175,32 +206,46 @@ class SoftWeightRescaling:
         return self._by_name(self._current(), [group.scalers() for group in self._groups])
 
     def anchors(self) -> dict[str, float]:
-        """n_l^init of every weight that is rescaled; 0 for one that has none."""
-        return self._by_name(self._current(), [group.anchors for group in self._groups])
+        """n_l of every weight that is rescaled; 0 for one that has none. A budget allows ρ n_l."""
+        self._current()
+        return dict(self._anchors)
 
     def coefficients(self) -> dict[str, float]:
-        """λ of every weight as it is now (under "follow" it depends on the learning rate); 0 without an anchor."""
+        """λ of every weight as it is now (under "follow" it depends on the learning rate); 0 without an anchor.
+
+        Under a budget λ is 1: a norm above its limit is brought back to it at once.
+        """
         groups = self._current()
         return self._by_name(groups, [1 - (1 - group.strength) ** (1 / self.every) for group in groups])
 
     def describe(self) -> str:
-        """The plan's table with each weight's coefficient and anchor."""
+        """The plan's table with each weight's coefficient or budget, and its anchor."""
         notes = {}
-        anchors = self._anchors()
         for name in self._names:
-            lam = self._lambda[name]
-            if name not in anchors:
-                notes[name] = f"λ {lam:g}, anchor taken when the model is materialised"
-            elif anchors[name] > 0:
-                notes[name] = f"λ {lam:g}, anchor {anchors[name]:.4g}"
+            how = self.aim.note(self._lambda[name])
+            if name not in self._anchors:
+                notes[name] = f"{how}, anchor taken when the model is materialised"
+            elif self._anchors[name] > 0:
+                notes[name] = f"{how}, anchor {self._anchors[name]:.4g}"
             else:
-                notes[name] = f"λ {lam:g}, no anchor (its norm was zero or not finite): left alone until rebase()"
+                notes[name] = f"{how}, no anchor (its norm was zero or not finite): left alone until rebase()"
         return table(self.plan, notes)
 
+    def __repr__(self) -> str:
+        entries = sum(math.prod(self.plan.shapes[name]) for name in self._names)
+        attached = "attached" if any(group.optimizer is not None for group in self._groups) else "not attached"
+        return (
+            f"{type(self).__name__}({self.aim}: {len(self._names)} of {len(self.plan.weights)} weights, {entries:,} entries; "
+            f"{attached})"
+        )
+
     def state_dict(self) -> dict[str, Any]:
-        """Anchors; and for each optimizer the number of steps, what rounding has not applied yet, the learning rates seen."""
+        """What the anchors come from: the norms at the start, in ``"anchors"``. And for each optimizer the number of steps,
+        what rounding has not applied yet, the learning rates seen.
+        """
+        known = {*self._names, *(name for name in self._norms if parameter_of(name) in self.plan.frozen)}
         return {
-            "anchors": {**self._anchors(), **self._parked},
+            "anchors": {name: norm for name, norm in self._norms.items() if name in known},
             "optimizers": copy.deepcopy(self._loaded) or [group.state() for group in self._groups],
         }
 
@@ -209,10 +254,12 @@ class SoftWeightRescaling:
         if not isinstance(state, Mapping) or set(state) != {"anchors", "optimizers"}:
             found = ", ".join(map(str, state)) if isinstance(state, Mapping) else type(state).__name__
             raise StateError(f"this is not the state of a SoftWeightRescaling: found {found or 'nothing'}.")
+        anchors = check_anchors(state["anchors"])
+        for each in state["optimizers"]:
+            check_optimizer_state(each)
         groups = [] if any(p.is_meta for p in self.model.parameters()) else self._current()
-        anchors: dict[str, float] = dict(state["anchors"])
-        parked = {name: anchors[name] for name in self.plan.frozen if name in anchors}
-        if other := sorted((set(anchors) - set(parked)) ^ set(self._names)):
+        parked = {name for name in anchors if parameter_of(name) in self.plan.frozen}
+        if other := sorted((set(anchors) - parked) ^ set(self._names)):
             raise StateError(
                 f"the state belongs to another model: {other[0]!r} is in only one of them "
                 f"({len(anchors)} anchors in the state, {len(self._names)} here)."
@@ -224,25 +271,24 @@ class SoftWeightRescaling:
             for group, part in zip(groups, state["optimizers"], strict=True):
                 group.check(part)
         self._loaded = copy.deepcopy(list(state["optimizers"]))
-        self._parked = parked
+        self._norms = anchors
         self._anchors_proven = True
         if groups:
-            self._bind({name: anchors[name] for name in self._names})
-        else:
-            self._parked |= {name: anchors[name] for name in self._names}
+            self._bind()
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles remember everything but the attachment: hooks belong to one optimizer in one process."""
-        state = self.state_dict()
-        kept = {**vars(self), "_groups": [], "_loaded": state["optimizers"], "_parked": state["anchors"]}
-        return {**kept, "_snapshot": None, "_anchors_proven": self._anchors_proven or bool(state["anchors"])}
+        kept = {**vars(self), "_groups": [], "_loaded": self.state_dict()["optimizers"], "_snapshot": None}
+        return {**kept, "_anchors_proven": self._anchors_proven or bool(self._norms)}
 
     # How the groups come about.
 
     def _take_plan(self, plan: ScalePlan, *, check_patterns: bool) -> None:
         """Make a plan the present one."""
         kept = plan.keeping_output() if self.keep_output else plan
-        lambdas = coefficients_of(self._coefficient, kept, idle_patterns="refuse" if check_patterns else "allow")
+        lambdas = self.aim.strengths(kept, "refuse" if check_patterns else "allow")
+        if check_patterns:
+            self.aim.check_anchors(kept)
         self.plan = kept
         self._names = tuple(name for name in kept.weights if kept.kinds[name] != "held")
         self._lambda = {name: lambdas[name] for name in self._names}
@@ -256,10 +302,10 @@ class SoftWeightRescaling:
 
     def _follow_the_model(self) -> None:
         """Bind again; where the model is another than the plan's, analyse it again first."""
-        before, anchors = self._snapshot, self._anchors()
+        before = self._snapshot
         changes = () if before is None else before.changes(self.model)
         if before is None or not changes:
-            self._bind(anchors)  # the same layers, with parameters that a wrapper, a cast or an assignment replaced
+            self._bind()  # the same layers, with parameters that a wrapper, a cast or an assignment replaced
             return
         for group in self._groups:
             if group.optimizer is not None:
@@ -267,13 +313,13 @@ class SoftWeightRescaling:
         plan = self._plans.get(frozen_in(self.model)) if all(change.of_training for change in changes) else None
         known = plan is not None
         plan = self._analysed_again(changes) if plan is None else plan
-        kept = carried(before, self.model, {**self._parked, **anchors})
+        kept = carried(before, self.model, self._norms)
         self._take_plan(plan, check_patterns=False)
         if any(not change.of_training for change in changes):
             self._plans = {}
         self._plans[frozen_in(self.model)] = plan
-        self._parked = {name: anchor for name, anchor in kept.items() if name not in self._lambda}
-        self._bind({name: anchor for name, anchor in kept.items() if name in self._lambda})
+        self._norms = dict(kept)
+        self._bind()
         if not known:
             new = [name for name in self._names if name not in kept]
             warnings.warn(changed(changes, len(self._names) - len(new), new), ModelWarning, stacklevel=2)
@@ -287,45 +333,52 @@ class SoftWeightRescaling:
             )
         return analyze(self.model, **self._analysis)
 
-    def _bind(self, anchors: Mapping[str, float] | None = None) -> None:
+    @torch.no_grad()
+    def _bind(self) -> None:
         """Give every group its weights: what its optimizer holds; the first one also what none does."""
         if not self._groups:
             self._groups = [WeightGroup(self.every)]
-        anchors = {name: n for name, n in {**self._parked, **(anchors or {})}.items() if name in self._lambda}
         parameters = dict(self.model.named_parameters())
-        weights = [parameters[name] for name in self._names]
+        weights = [parameters[parameter_of(name)] for name in self._names]
         nothing: list[int | None] = [None] * len(weights)
         held = [nothing if group.optimizer is None else group_of(group.optimizer, weights) for group in self._groups]
         holders = [[k for k, group in enumerate(each) if group is not None] or [0] for each in zip(*held, strict=True)]
         for k, group in enumerate(self._groups):
-            group.bind(self.model, self.plan, [n for n, who in zip(self._names, holders, strict=True) if k in who], anchors)
-        self._parked = {name: n for name, n in self._parked.items() if name not in self._lambda}
+            group.bind(self.model, self.plan, [n for n, who in zip(self._names, holders, strict=True) if k in who])
         if self._loaded and len(self._loaded) == len(self._groups):
             for group, part in zip(self._groups, self._loaded, strict=True):
                 group.load(part)
             self._loaded = []
+        self._snapshot = Snapshot(self.model)
+        self._measure(name for name in self._names if name not in self._norms)
+
+    @torch.no_grad()
+    def _measure(self, names: Iterable[str]) -> None:
+        """Take the norms of these weights, from which the anchors come, and aim at the anchors."""
+        chosen = set(names)
+        for group in self._groups:
+            if chosen.intersection(group.names):
+                found = zip(group.names, group.norms().tolist(), strict=True)
+                self._norms |= {name: norm if 0 < norm < math.inf else 0.0 for name, norm in found if name in chosen}
+        self._anchors = self.aim.anchors_of(self.plan, self._start)
         for group in self._groups:
             self._refresh(group)
-        self._snapshot = Snapshot(self.model)
 
     def _refresh(self, group: WeightGroup) -> None:
         """λ of the group's weights, following the learning rate if asked to."""
         coefficients = torch.tensor([self._lambda[name] for name in group.names], dtype=torch.float64)
-        if self.on_lr_decay == "follow" and group.optimizer is not None:
-            ratios = [lr / top if top > 0 else 1.0 for lr, top in zip(group.lr, group.largest_lr, strict=True)]
+        if self.on_lr_decay in _EXPONENTS and group.optimizer is not None:
+            exponent = _EXPONENTS[self.on_lr_decay]
+            ratios = [(lr / top) ** exponent if top > 0 else 1.0 for lr, top in zip(group.lr, group.largest_lr, strict=True)]
             places = group_of(group.optimizer, group.weights)
             coefficients = coefficients * torch.tensor([1.0 if g is None else ratios[g] for g in places], dtype=torch.float64)
-        group.set(group.anchors, 1 - (1 - coefficients) ** self.every)
+        limits = torch.tensor([self._anchors[name] for name in group.names], dtype=torch.float64) * self.aim.reach
+        group.set(limits, 1 - (1 - coefficients) ** self.every, down_only=self.aim.growth is not None)
 
-    @torch.no_grad()
-    def _rebase(self, names: Iterable[str]) -> None:
-        """The current norms become the anchors of these weights, in every group that has them."""
-        chosen = set(names)
-        for group in self._groups:
-            mask = torch.tensor([name in chosen for name in group.names], dtype=torch.bool)
-            norms = group.norms()
-            group.set(torch.where(mask.to(norms.device), norms, group.anchors.to(norms.device)), group.strength)
-            self._refresh(group)
+    @property
+    def _start(self) -> dict[str, float]:
+        """The norms at the start of the weights that are rescaled."""
+        return {name: self._norms[name] for name in self._names if name in self._norms}
 
     # What the optimizers call.
 
@@ -346,7 +399,7 @@ class SoftWeightRescaling:
         if self.on_lr_decay == "rebase":
             dropped = [new < old for new, old in zip(lr, group.lr, strict=True)]
             places = group_of(optimizer, group.weights)
-            self._rebase(n for n, place in zip(group.names, places, strict=True) if place is not None and dropped[place])
+            self._measure(n for n, place in zip(group.names, places, strict=True) if place is not None and dropped[place])
         group.lr = lr
         group.largest_lr = [max(pair) for pair in zip(lr, group.largest_lr, strict=True)]
         self._refresh(group)
@@ -365,7 +418,8 @@ class SoftWeightRescaling:
             other = handle.owner
             if not isinstance(other, SoftWeightRescaling) or other is self:
                 continue
-            if shared := [name for name, p in other.model.named_parameters() if id(p) in mine and name in other._lambda]:
+            pulled = set(map(parameter_of, other._lambda))
+            if shared := [name for name, p in other.model.named_parameters() if id(p) in mine and name in pulled]:
                 raise AttachError(
                     f"another SoftWeightRescaling is attached to this optimizer and pulls {some(shared)} already; two would "
                     "pull twice as hard. Keep the first one, call remove() on its handle, or build the optimizer again "
@@ -376,7 +430,7 @@ class SoftWeightRescaling:
         """Say once which weights cannot be pulled."""
         if not self._reported:
             self._reported = True
-            for sentence in left_alone(self.plan, self._names, self._anchors()):
+            for sentence in left_alone(self.plan, self._names, self._anchors):
                 warnings.warn(sentence, ModelWarning, stacklevel=3)
 
     def _prove_anchors(self, tolerance: float) -> None:
@@ -384,17 +438,14 @@ class SoftWeightRescaling:
         if self._anchors_proven:
             return
         self._anchors_proven = True
-        if any(group.begun for group in self._groups):
+        if any(group.begun for group in self._groups) or isinstance(self.aim.anchors, Mapping):
+            return
+        if self.aim.at_the_first_step:
+            self.rebase()
             return
         norms = self._by_name(self._groups, [group.norms() for group in self._groups])
-        if sentence := jumped(norms, self._anchors(), tolerance):
+        if sentence := jumped(norms, self._start, tolerance):
             warnings.warn(sentence, ModelWarning, stacklevel=3)
-
-    def _anchors(self) -> dict[str, float]:
-        found: dict[str, float] = {}
-        for group in self._groups:
-            found |= zip(group.names, group.anchors.tolist(), strict=True)
-        return {name: found[name] for name in self._names if name in found}
 
     def _by_name(self, groups: list[WeightGroup], values: list[Tensor]) -> dict[str, float]:
         found: dict[str, float] = {}

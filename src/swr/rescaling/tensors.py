@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from swr.algebra.blocks import Block
 from swr.norms import Norms
 from swr.sharding import as_sharded, local
 
@@ -14,12 +15,12 @@ from swr.sharding import as_sharded, local
 class ScaledTensors:
     """The tensors of a model that a rescale touches, grouped by device and precision so that one call serves each.
 
-    Parameters are those the model has now; buffers are looked up each time, since moving a model replaces them. Of
-    sharded parameters, each rank multiplies its own part.
+    Parameters are those the model has now; buffers are looked up each time, since moving a model replaces them, and blocks are
+    views that are made each time. Of sharded parameters, each rank multiplies its own part.
 
     Args:
         model: the model that has the tensors.
-        names: of parameters and buffers.
+        names: of parameters, their blocks and buffers.
 
     Attributes:
         names: the tensors' names, group by group.
@@ -29,17 +30,21 @@ class ScaledTensors:
     def __init__(self, model: nn.Module, names: Sequence[str]) -> None:
         parameters, buffers = dict(model.named_parameters()), dict(model.named_buffers())
         groups: dict[tuple[torch.device, torch.dtype], list[str]] = {}
+        known: dict[str, Tensor] = {**buffers, **parameters}
+        blocks = {name: block for name in names if name not in known and (block := Block.named(name)) is not None}
+        owner = {name: blocks[name].parameter if name in blocks else name for name in names}
         for name in names:
-            tensor = parameters[name] if name in parameters else buffers[name]
+            tensor = known[owner[name]]
             groups.setdefault((tensor.device, tensor.dtype), []).append(name)
         self.names = tuple(name for group in groups.values() for name in group)
         self.dtype = next(iter(groups))[1] if len(groups) == 1 else None
-        self._parameters = [parameters.get(name) for name in self.names]
-        self._sharded = [(i, p) for i, p in enumerate(self._parameters) if p is not None and as_sharded(p) is not None]
+        self._parameters = [parameters.get(owner[name]) for name in self.names]
+        self._blocks = [(i, blocks[name], known[owner[name]]) for i, name in enumerate(self.names) if name in blocks]
+        self._sharded = [i for i, p in enumerate(self._parameters) if p is not None and as_sharded(p) is not None]
         self._buffers = [
             (i, model.get_submodule(name.rpartition(".")[0])._buffers, name.rpartition(".")[2])
             for i, name in enumerate(self.names)
-            if name not in parameters
+            if owner[name] not in parameters
         ]
         # Factors are written into one vector per group; its elements are views made once.
         self._factors = [torch.ones(len(group), device=d, dtype=t) for (d, t), group in groups.items()]
@@ -54,8 +59,8 @@ class ScaledTensors:
         tensors = self._whole()
         if self._sharded:
             tensors = list(tensors)
-            for i, parameter in self._sharded:
-                tensors[i] = local(parameter)
+            for i in self._sharded:
+                tensors[i] = local(tensors[i])
         return tensors
 
     def multiply(self, logs: Tensor) -> Tensor:
@@ -96,6 +101,8 @@ class ScaledTensors:
         tensors = self._parameters
         for i, owner, key in self._buffers:
             tensors[i] = owner[key]  # type: ignore[assignment]
+        for i, block, parameter in self._blocks:
+            tensors[i] = block.of(parameter)  # type: ignore[call-overload]
         return tensors  # type: ignore[return-value]
 
     def _round(self, factors: Tensor) -> None:

@@ -1,8 +1,8 @@
 """The weights that one optimizer moves, pulled back to their anchors after its steps.
 
 With one optimizer there is one group over all weights. With several over one model each has its own, so that a weight is
-pulled once per step that moved it, however often the others step. A group is the only owner of its weights' anchors, their
-strengths, and the part of earlier rescales that rounding has not applied yet.
+pulled once per step that moved it, however often the others step. A group is the only owner of the part of earlier rescales
+that rounding has not applied yet; where its weights are pulled, and how strongly, it is told.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from swr.algebra.blocks import parameter_of, tensor_of
 from swr.algebra.plan import ScalePlan
 from swr.errors import ModelError, StateError
 from swr.hooks import Handle
 from swr.norms import frobenius_norms
-from swr.rescaling.kernels import Kernel, Pull, kernel_for, log_scalers
+from swr.rescaling.kernels import Kernel, Pull, kernel_for
 from swr.rescaling.tensors import ScaledTensors
+from swr.sharding import local
 
 
 class WeightGroup:
@@ -36,7 +38,9 @@ class WeightGroup:
     def __init__(self, every: int) -> None:
         self.every = every
         self.names: tuple[str, ...] = ()
-        self.weights: list[Tensor] = []
+        self.weights: list[Tensor] = []  # the parameters, one for each name
+        self._tensors: list[Tensor] = []  # the weights: parameters, or views of their blocks
+        self._cut: list[Tensor] = []  # the parameters that have blocks
         self.handle: Handle | None = None
         self.lr: list[float] = []
         self.largest_lr: list[float] = []
@@ -50,17 +54,16 @@ class WeightGroup:
         self._skipped: Tensor | None = None
 
     @torch.no_grad()
-    def bind(self, model: nn.Module, plan: ScalePlan, names: Sequence[str], anchors: Mapping[str, float]) -> None:
+    def bind(self, model: nn.Module, plan: ScalePlan, names: Sequence[str]) -> None:
         """Take over the weights with these names, as the model has them now; what is pending stays with its tensor.
 
         Args:
             model: what is rescaled.
             plan: how the rest follows.
             names: of the weights.
-            anchors: n_l^init of those that have one; the others get their present norm.
         """
-        parameters = dict(model.named_parameters())
-        weights: list[Tensor] = [parameters[name] for name in names]
+        parameters: dict[str, Tensor] = dict(model.named_parameters())
+        weights = [parameters[parameter_of(name)] for name in names]
         if any(weight.is_meta for weight in weights):
             raise ModelError(
                 "the model is still on the meta device, so there is nothing to rescale: materialise it (to_empty(), then "
@@ -74,13 +77,11 @@ class WeightGroup:
         place = {name: i for i, name in enumerate(plan.scaled)}
         matrix = rows[[place[name] for name in tensors.names]] if scaled else torch.zeros(0, len(names), dtype=torch.float64)
         self.names, self.weights, self._scaled = tuple(names), weights, tensors.names
-        self._kernel = kernel_for(weights, tensors, matrix)
+        self._tensors = [tensor_of(name, parameters) for name in names]
+        self._cut = [weight for name, weight in zip(names, weights, strict=True) if name not in parameters]
+        self._bound, self._places = (model, plan), self._memory()
+        self._kernel = kernel_for(self._tensors, tensors, matrix)
         self._pending = self._kernel.pending([pending.get(name, 0.0) for name in self._scaled])
-        kept = torch.tensor([anchors.get(name, torch.nan) for name in names], dtype=torch.float64)
-        if new := [i for i, name in enumerate(names) if name not in anchors]:
-            kept = kept.to(self._kernel.device)
-            kept[new] = self.norms()[new]
-        self.set(kept, torch.zeros_like(kept))
 
     @property
     def optimizer(self) -> Optimizer | None:
@@ -94,14 +95,16 @@ class WeightGroup:
         self.lr = self.lr[:known] + lr[known:]
         self.largest_lr = self.largest_lr[:known] + lr[known:]
 
-    def set(self, anchors: Tensor, strength: Tensor) -> None:
-        """n_l^init and 1 − (1 − λ)^every of each weight; without an anchor (zero or not finite) there is no pull."""
-        self._pull = Pull.usable(anchors, strength)
+    def set(self, towards: Tensor, strength: Tensor, *, down_only: bool) -> None:
+        """Where each weight is pulled, and 1 − (1 − λ)^every; where that norm is zero or not finite there is no pull.
 
-    @property
-    def anchors(self) -> Tensor:
-        """n_l^init, float64; 0 for a weight that has none."""
-        return self._pull.anchors
+        Args:
+            towards: a norm for each weight, float64.
+            strength: of one rescale, float64.
+            down_only: whether weights below that norm are left alone.
+        """
+        device = torch.device("cpu") if self._kernel is None else self._kernel.device
+        self._pull = Pull.usable(towards.to(device), strength, down_only=down_only)
 
     @property
     def strength(self) -> Tensor:
@@ -110,12 +113,12 @@ class WeightGroup:
 
     def norms(self) -> Tensor:
         """‖W_l‖ now, float64."""
-        return frobenius_norms(self.weights) if self.weights else torch.zeros(0, dtype=torch.float64)
+        self._find_blocks()
+        return frobenius_norms(self._tensors) if self._tensors else torch.zeros(0, dtype=torch.float64)
 
     def scalers(self) -> Tensor:
         """c_l that a rescale would ask for now, float64."""
-        norms = self.norms()
-        return log_scalers(norms, *(term.to(norms.device) for term in self._pull.terms)).exp()
+        return self._pull.log_scalers(self.norms()).exp()
 
     def step(self, found_inf: Tensor | None = None) -> None:
         """Count a step of the optimizer, and rescale if it is time."""
@@ -126,6 +129,7 @@ class WeightGroup:
             self._missed = missed if self._missed is None else self._missed + missed
             self._skipped = missed if self._skipped is None else self._skipped + missed
         if self._waiting == self.every:
+            self._find_blocks()
             if self.weights and self._kernel is not None:
                 share = None if self._missed is None else 1 - self._missed / self.every
                 self._pending = self._kernel.rescale(self._pull, self._pending, share)
@@ -169,6 +173,14 @@ class WeightGroup:
             self._missed = torch.tensor(float(state["missed"]), dtype=torch.float64, device=self._kernel.device)
         if state["lr"]:
             self.lr, self.largest_lr = list(state["lr"]), list(state["largest_lr"])
+
+    def _find_blocks(self) -> None:
+        """Bind again if the memory that blocks are views of was replaced (``parameter.data = ...``)."""
+        if self._cut and self._memory() != self._places:
+            self.bind(*self._bound, self.names)
+
+    def _memory(self) -> list[int]:
+        return [local(weight).data_ptr() for weight in self._cut]
 
     def _pending_by_name(self) -> dict[str, float]:
         logs = self._pending.tolist() if isinstance(self._pending, Tensor) else self._pending

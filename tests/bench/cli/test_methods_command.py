@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from swr import methods
+from swr.bench.cli.method_cards import card
 from swr.bench.experiments import RunConfig
 from swr.errors import OptionError
 from swr.methods import cards
@@ -12,14 +13,26 @@ from swr.methods import cards
 ROOT = Path(__file__).parents[3]
 
 
-def test_every_method_has_a_line(swr):
+def test_every_method_has_a_line(swr, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     code, out, _ = swr("methods")
-    lines = {line.split()[0]: line for line in out.splitlines()[2:]}
     assert code == 0
-    assert list(lines) == list(methods.names())
-    for name, line in lines.items():
-        assert methods.find(name).title in line
-        assert line.endswith(cards.sentence(name))
+    assert out.splitlines()[0].split("  ")[-1].strip() == "what it does"
+    assert [line.split()[0] for line in out.splitlines()[2:] if not line.startswith(" ")] == list(methods.names())
+    assert max(map(len, out.splitlines())) <= 80
+    together = " ".join(out.split())
+    words = " ".join(" ".join(line[36:] for line in out.splitlines()[2:]).split())
+    for name in methods.names():
+        title = methods.find(name).title
+        assert title in together or title.lower().replace(" ", "-") == name
+        assert cards.sentence(name) in words
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_a_card_fits_80_columns_and_loses_nothing(name):
+    text = card(name)
+    assert [line for line in text.splitlines() if len(line) > 80 and line[:3] not in (">>>", "...")] == []
+    assert text.split() == cards.card(name).split()
 
 
 def test_every_method_says_when_it_acts():
@@ -34,6 +47,17 @@ def test_a_name_prints_its_card(swr):
     assert out.startswith("redo: ReDo\n")
     assert "dormant: s_i <= τ" in out
     assert "threshold: τ" in out
+
+
+def test_several_methods_at_once_print_the_card_of_each(swr):
+    code, out, _ = swr("methods ema+l2")
+    assert code == 0
+    assert out.startswith("ema+l2: EMA + L2\n\nAfter a step they act in this order: l2, ema.\n")
+    assert out.index("ema: EMA\n") < out.index("l2: L2\n")
+    assert cards.moments("ema+l2") == "loss, step"
+    code, _, err = swr("methods ema+hare-tortoise")
+    assert code == 2
+    assert "both decide which copy of the weights is evaluated" in err
 
 
 def test_a_name_that_is_none_is_corrected(swr):
@@ -55,7 +79,8 @@ def test_the_page_has_every_card_and_closes_its_fences():
     assert not [line for line in text.splitlines() if line.startswith(">>>") and ":class:" in line]
 
 
-def test_a_method_of_ones_own_is_found_by_module_and_class(own, swr):
+def test_a_method_of_ones_own_is_found_by_module_and_class(own, swr, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     assert methods.find("ownmethods:Nothing").title == "nothing"
     config = RunConfig("generalization", "digits-mlp", "ownmethods:Nothing")
     assert (config.title, config.label) == ("nothing", "generalization digits-mlp ownmethods:Nothing seed 0")

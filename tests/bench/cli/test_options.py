@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from swr.bench.cli import listing
+from swr.bench.cli.options import COMMANDS
 from swr.bench.experiments import COLUMNS, experiments
 
 
@@ -24,7 +26,73 @@ def test_every_experiment_and_column_is_in_the_help_of_run(swr):
         assert f"  {name} " in out
 
 
+@pytest.mark.parametrize(
+    "line", [*([name] for name in COMMANDS), [], ["data", "list"], ["data", "download"], ["data", "check"]]
+)
+def test_help_fits_80_columns_and_shows_what_a_person_would_type(swr, monkeypatch, line):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = swr(" ".join([*line, "--help"]))
+    assert code == 0
+    assert [text for text in out.splitlines() if len(text) > 80] == []
+    for internal in ("{None}", "INT", "STR", "FLOAT", "PATH]", "[*", "(default: )", "{quickstart"):
+        assert internal not in out.replace("folder:PATH", "")
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_help_follows_the_terminal(swr, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    _, out, _ = swr("quickstart --help")
+    assert 50 < max(map(len, out.splitlines())) <= width
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("run warm-start --seeds many", "--seeds wants a number, or the first and the last, found 'many'"),
+        ("run warm-start --epochs-scale a", "must be a number, found 'a'"),
+        ("quickstart --workers 1.5", "must be a whole number, found '1.5'"),
+        ("report --port http", "must be a whole number, found 'http'"),
+        ("run warm-start --inputs grey", "invalid choice 'grey'"),
+    ],
+)
+def test_a_wrong_value_is_said_in_words(swr, monkeypatch, line, sentence):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = swr(line)
+    assert (code, out) == (2, "")
+    assert sentence in " ".join(err.replace("│", " ").split())
+    assert not any(word in err for word in ("class", "None", "instantiate", "literal", "Traceback"))
+
+
+def test_a_command_that_is_none_is_corrected(swr):
+    code, out, err = swr("statsu --store x")
+    assert (code, out) == (2, "")
+    assert err.startswith("swr: there is no command 'statsu': did you mean status? known are quickstart, run, ")
+    assert err.count("\n") == 1
+
+
+def test_the_list_of_experiments_and_columns_is_up_to_date():
+    command = "python -m swr.bench.cli.listing > src/swr/bench/cli/listing.txt"
+    assert listing.FILE.read_text(encoding="utf-8") == listing.listing(), command
+
+
+@pytest.mark.parametrize("line", ["--version", "--help", "run --help", "data list --help", "run x --sedes 3", "nothing"])
+def test_what_needs_no_network_does_not_import_torch(line):
+    script = f"""
+import sys
+from swr.bench.cli import main
+try:
+    main({line.split()!r})
+except SystemExit:
+    heavy = ("torch", "numpy", "rich", "PIL", "scipy", "sklearn", "altair", "pooch", "sqlite3")
+    print([name for name in heavy if name in sys.modules], file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+    assert done.stdout or "--sedes" in done.stderr or "no command" in done.stderr
+
+
 def test_parsing_the_command_line_imports_its_options_only():
     script = "import sys, swr.bench.cli.options; print(*sorted(m for m in sys.modules if m.startswith('swr.bench')))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["swr.bench", "swr.bench.cli", "swr.bench.cli.entry", "swr.bench.cli.options"]
+    own = ["entry", "listing", "narrow", "option_types", "options"]
+    assert done.stdout.split() == ["swr.bench", "swr.bench.cli", *(f"swr.bench.cli.{name}" for name in own), "swr.bench.words"]

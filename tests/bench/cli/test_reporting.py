@@ -161,12 +161,12 @@ def test_a_port_that_is_taken_is_one_sentence(swr):
 
 
 def test_export_and_import_tell_what_they_did(swr):
-    finished("swr.sqlite", [config(0), config(1)])
+    finished("swr.sqlite", [config(0, epochs=1), config(1, epochs=1)])
     assert swr("export -o files")[:2] == (
         0,
         "2 runs and 2 epochs of swr.sqlite are in files: runs.csv, metrics.csv, norms.csv, measures.csv\n",
     )
-    finished("other.sqlite", [config(1)])
+    finished("other.sqlite", [config(1, epochs=1)])
     assert swr("import files --store other.sqlite")[:2] == (
         0,
         "files -> other.sqlite: 1 run added, 0 completed, 1 known already\n",

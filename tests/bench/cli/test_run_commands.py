@@ -34,7 +34,7 @@ def test_a_run_ends_with_a_table_and_is_not_repeated(swr, folder):
     assert code == 0, err
     assert "vanilla (cold start)" in out
     assert "±" in out
-    assert "mean ± standard deviation over 2 seeds" in out
+    assert "mean ± standard deviation over 2 seeds" in " ".join(out.split())
     assert err.count("✓") == 6
     assert sorted(path.name for path in folder.iterdir() if path.suffix != ".sqlite-shm") == ["swr.html", "swr.sqlite"]
     again, same, err = swr(line)
@@ -84,6 +84,53 @@ def test_a_sweep_names_the_best_on_what_it_selects_on(swr):
         db.execute(sql)
     assert swr(f"sweep warm-start {options}")[1].endswith("best: λ=0.2\n")
     assert swr(f"sweep warm-start {options} --select test")[1].endswith("best: λ=0.8\n")
+
+
+def test_a_sweep_over_a_stream_selects_on_its_own_metric(swr):
+    line = (
+        "sweep permuted-pixels --column digits-mlp --method redo --seeds 100-101 --epochs-scale 0.01 --examples 64 --workers 1"
+    )
+    code, out, err = swr(f"{line} --grid threshold=0,0.1 --grid every=2")
+    assert code == 0, err
+    assert "selected on their average online accuracy" in out
+    assert "best: " in out
+    with Store("swr.sqlite") as store:
+        tried = sorted((dict(record.config.hyper)["threshold"], record.config.seed) for record in store.runs())
+    assert tried == [(0.0, 100), (0.0, 101), (0.1, 100), (0.1, 101)]
+
+
+@pytest.mark.parametrize(
+    ("grid", "sentence"),
+    [
+        ("--grid coefficient", "--grid wants NAME=VALUE,VALUE with numbers, found 'coefficient'"),
+        ("--grid coefficient=a,b", "found 'coefficient=a,b': write coefficient=1e-3,1e-2"),
+        ("--grid coefficient=1 --grid coefficient=2", "--grid has coefficient twice"),
+        ("--grid bound=1,2", "its options are coefficient"),
+    ],
+)
+def test_a_grid_that_is_none_is_refused(swr, grid, sentence):
+    code, _, err = swr(f"sweep warm-start --column digits-mlp --method l2 {grid}")
+    assert code == 2
+    assert sentence in " ".join(err.split())
+
+
+def test_seeds_and_examples_of_a_run_are_those_of_the_command(swr):
+    line = "run generalization --columns digits-mlp --methods vanilla --epochs-scale 0.005 --workers 1"
+    code, out, err = swr(f"{line} --seeds 100-101 --examples 200 --validation 0.1")
+    assert code == 0, err
+    assert "10 % of the training data held out, 200 training examples" in " ".join(out.split())
+    with Store("swr.sqlite") as store:
+        records = store.runs()
+    assert {record.config.seed for record in records} == {100, 101}
+    for record in records:
+        assert (record.facts["train"], record.facts["validation"], record.facts["test"]) == (180, 20, 355)
+
+
+@pytest.mark.parametrize("seeds", ["109-100", "5-", "five", "1-2-3"])
+def test_seeds_that_are_none_are_refused(swr, seeds):
+    code, _, err = swr(f"run generalization --columns digits-mlp --seeds {seeds}")
+    assert code == 2
+    assert "write 5 or 100-109" in err
 
 
 def test_only_a_dry_run_trains_for_an_estimate(swr, monkeypatch):

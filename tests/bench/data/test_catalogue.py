@@ -51,6 +51,7 @@ def test_a_name_like_no_other_gets_no_guess(name):
 
 def test_the_given_folder_comes_before_swr_data_and_that_before_the_cache(tmp_path, publish, monkeypatch):
     publish(small("mnist", FILES))
+    (tmp_path / "second").mkdir()
     monkeypatch.setenv("SWR_DATA", str(tmp_path / "second"))
     write(tmp_path / "cache" / "data" / "MNIST" / "raw", FILES, gz=True)
     for folder in ("cache/data/MNIST/raw", "second", "first"):
@@ -84,6 +85,7 @@ def test_a_file_given_as_folder_is_refused(tmp_path):
 
 
 def test_a_missing_dataset_without_download_says_where_it_was_searched(tmp_path, monkeypatch):
+    (tmp_path / "second").mkdir()
     monkeypatch.setenv("SWR_DATA", str(tmp_path / "second"))
     with pytest.raises(DataError) as caught:
         load("mnist", tmp_path / "first", download=False)

@@ -1,7 +1,9 @@
 """The configuration of a run: its identity is that of everything its result depends on."""
 
+import csv
 import json
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,8 @@ OTHER = {
     "validation": 0.1,
     "examples": 100,
     "inputs": "raw",
+    "lr_schedule": "cosine",
+    "clip": 0.5,
 }
 
 
@@ -45,10 +49,17 @@ def test_every_field_is_part_of_the_identity(name: str):
     changes = {name: OTHER[name]}
     if name in ("scenario", "epochs"):
         changes = {key: OTHER[key] for key in ("scenario", "epochs")}
-    base = CONFIG
-    if name == "examples":
-        base = replace(CONFIG, scenario="permuted-pixels", epochs=(1, 1))
-    assert replace(base, **changes).identity != base.identity
+    assert replace(CONFIG, **changes).identity != CONFIG.identity
+
+
+def test_identities_of_stored_results_stay():
+    with (Path(__file__).parents[3] / "results/runs.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 100
+    for row in rows:
+        config = RunConfig.from_dict(json.loads(row["config"]))
+        assert config.identity == row["id"]
+        assert config.to_dict() == json.loads(row["config"])
 
 
 def test_the_order_of_hyper_parameters_does_not_matter():
@@ -80,6 +91,10 @@ def test_the_label_says_what_the_run_is():
         {"label_noise": 1.5},
         {"validation": 1.0},
         {"inputs": "whitened"},
+        {"examples": 0},
+        {"lr_schedule": "sine"},
+        {"clip": 0.0},
+        {"lr_schedule": "cosine", "lr_drops": (3,)},
     ],
 )
 def test_values_out_of_range_are_refused(change):
@@ -108,3 +123,11 @@ def test_a_configuration_may_name_any_module_and_none_is_imported(tmp_path, monk
         methods.find("trap:Method")
     with pytest.raises(methods.UnknownName):
         RunConfig("generalization", "digits-mlp", "trap; import os:Method", epochs=(1,))
+
+
+def test_several_methods_at_once_have_one_title_and_say_whose_a_hyper_parameter_is():
+    hyper = (("swr.coefficient", 0.01), ("hare-tortoise.every", 50.0))
+    config = RunConfig("generalization", "digits-mlp", "swr+hare-tortoise", hyper)
+    assert config.title == "SWR + Hare & Tortoise"
+    assert config.hyper_text == "hare-tortoise.R=50 swr.λ=0.01"
+    assert RunConfig.from_dict(config.to_dict()) == config

@@ -2,16 +2,23 @@
 
 import re
 import shutil
+from dataclasses import replace
+from pathlib import Path
 from threading import Thread
 
 import pytest
-from stores import SCRIPT, hostile_method, make
+from stores import SCRIPT, curve, hostile_method, make
 
-from swr.bench.experiments import RunConfig
+from swr.bench import experiments
 from swr.bench.report import page as pages
 from swr.bench.report import watch
+from swr.bench.report.overview import places
 from swr.bench.report.results import load
-from swr.bench.store import Provenance, Store
+from swr.bench.report.statistics import paired
+from swr.bench.report.tables import tables
+from swr.bench.store import Provenance, Store, exchange
+
+ROOT = Path(__file__).parents[3]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -88,8 +95,23 @@ def page(shared):
     reader.check()
 
 
+UNFOLD = "e => { for (let f = e.closest('details'); f; f = f.parentElement.closest('details')) f.open = true; }"
+
+
 def figure(page, name):
-    return page.locator(f"figure[id^=chart-{name}]").first
+    """A chart, with the folds around it open."""
+    found = page.locator(f"figure[id^=chart-{name}]").first
+    if not found.is_visible():
+        found.evaluate(UNFOLD)
+        found.locator("svg").wait_for()
+    return found
+
+
+def opened(page):
+    """All folds open, and what is in them drawn."""
+    page.evaluate("document.querySelectorAll('details.fold').forEach(fold => { fold.open = true; })")
+    page.locator("figure:not(:has(svg))").first.wait_for(state="detached", timeout=120_000)
+    page.wait_for_selector("html[data-drawn=all]", state="attached", timeout=120_000)
 
 
 def lines(found):
@@ -101,6 +123,7 @@ def methods(page):
 
 
 def test_every_chart_is_drawn_and_has_marks(page):
+    opened(page)
     figures = page.locator("figure")
     assert figures.count() == 14
     marks = figures.evaluate_all(
@@ -197,7 +220,7 @@ def test_a_table_is_copied_in_each_format(page):
         text = page.evaluate("navigator.clipboard.readText()")
         assert start in text
         assert "SWR" in text
-    page.locator(".results td details summary").first.click()
+    page.locator(".results .all summary").first.click()
     page.locator(".results td [data-copy]").first.click()
     page.locator("#said", has_text="Command copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()").startswith("swr run ")
@@ -255,6 +278,7 @@ CONTRASTS = """
 @pytest.mark.parametrize("width", [390, 1440])
 def test_the_page_is_readable_at_every_width_in_both_schemes(open_page, address, width):
     page = open_page(address, width=width)
+    opened(page)
     found = figure(page, "lr-decay-accuracy")
     found.locator(".role-legend-label text[role=button]").nth(1).click()
     found.locator("[aria-pressed=false]").wait_for(state="attached")
@@ -266,7 +290,7 @@ def test_the_page_is_readable_at_every_width_in_both_schemes(open_page, address,
             page.wait_for_selector("html[data-drawn=all]", state="attached", timeout=120_000)
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == background
         assert page.evaluate("document.documentElement.scrollWidth") == width
-        for part in ("figure svg", ".results .bar", ".notes", "figcaption", ".filter"):
+        for part in ("figure svg", ".results .bar", ".notes", "figcaption", ".filter", ".words p", ".key", ".choose", ".hint"):
             boxes = page.locator(part).evaluate_all("found => found.map(e => e.getBoundingClientRect().right)")
             assert max(boxes) <= width, part
         contrasts = page.evaluate(CONTRASTS)
@@ -277,12 +301,150 @@ def test_the_page_is_readable_at_every_width_in_both_schemes(open_page, address,
     assert colours == ["#222222", "#ededed"]
 
 
+SHADES = """
+() => [...document.querySelectorAll(".matrix td[class*=up], .matrix td[class*=down]")].map(cell => {
+  const style = getComputedStyle(cell);
+  return [cell.className.trim(), style.backgroundColor, cell.innerText.replace(/\\s+/g, " ")];
+})
+"""
+
+
+SHIFTS = """
+() => {
+  window.moved = 0;
+  const add = list => list.getEntries().forEach(entry => { window.moved += entry.value; });
+  new PerformanceObserver(add).observe({type: "layout-shift", buffered: true});
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """The page of the results that come with the project."""
+    folder = tmp_path_factory.mktemp("published")
+    exchange.merge(ROOT / "results", folder / "swr.sqlite")
+    pages.write(load(folder / "swr.sqlite"), folder / "report.html")
+    return (folder / "report.html").as_uri()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "most"), [(1440, 12_000), (390, 16_000)])
+def test_the_stored_runs_fit_a_page_that_is_read_to_its_end(open_page, published, width, most, scheme):
+    page = open_page(published, width=width, scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollHeight") < most
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.locator(".runs tbody").count() == 183
+    box = page.locator(".matrix").bounding_box()
+    assert box["y"] < 900
+    if width == 1440:
+        assert box["y"] + box["height"] < 900, "the matrix is on the first screen"
+    assert page.locator(".matrix thead tr:nth-child(2) th").count() == 11
+    shades = page.evaluate(SHADES)
+    assert len(shades) > 10
+    assert all(re.search(r"[+−]\d+(\.\d)? sd", text) for _, _, text in shades), "no cell says by its colour alone what it says"
+    colours = {name.split()[-1]: colour for name, colour, _ in shades}
+    assert len(set(colours.values())) == len(colours) >= 5
+    assert [entry for entry in page.evaluate(CONTRASTS) if entry[0] < 4.5] == []
+
+
+def test_nothing_moves_while_the_charts_are_drawn(browser, published):
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.goto(published, wait_until="commit")
+    page.wait_for_selector("#all-runs", state="attached")
+    page.evaluate(SHIFTS)
+    place = "[...document.querySelectorAll('section')].map(e => Math.round(e.getBoundingClientRect().top + scrollY))"
+    before = page.evaluate(place)
+    page.wait_for_selector("html[data-drawn=all]", state="attached", timeout=120_000)
+    assert page.evaluate(place) == before
+    assert page.evaluate("window.moved") < 0.01
+    context.close()
+
+
+def test_hovering_over_a_cell_tells_everything_about_it(page):
+    cell = page.locator(".matrix td a").filter(has_text="sd").first
+    cell.hover()
+    hover = page.locator("#hover")
+    hover.wait_for()
+    words = hover.inner_text()
+    for name in ("method", "column", "value", "n", "95 % interval", "vs vanilla", "p", "command"):
+        assert re.search(rf"^{name}\s", words, flags=re.M), name
+    assert "swr run " in words
+    box = hover.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 1440
+    page.mouse.move(0, 0)
+    hover.wait_for(state="hidden")
+    cell.focus()
+    hover.wait_for()
+    page.keyboard.press("Escape")
+    hover.wait_for(state="hidden")
+
+
+def test_a_click_on_a_cell_opens_the_fold_with_its_numbers(page):
+    link = page.locator(".matrix td a").last
+    row = page.locator(f"#{link.get_attribute('data-cell')}")
+    assert not row.is_visible()
+    link.click()
+    assert row.is_visible()
+    assert "found" in row.get_attribute("class")
+    assert row.locator("code").inner_text().startswith("swr run ")
+    page.evaluate("document.querySelectorAll('details.all').forEach(fold => { fold.open = false; })")
+    page.evaluate("scrollTo(0, 0)")
+
+
+def test_what_is_in_a_fold_is_drawn_in_its_place_when_it_opens(open_page, address):
+    page = open_page(address)
+    fold = page.locator("#experiment-warm-start .fold", has_text="Weight norms").first
+    assert fold.locator("figure svg").count() == 0
+    fold.locator("> summary").click()
+    height = fold.bounding_box()["height"]
+    fold.locator("figure svg").nth(1).wait_for()
+    page.wait_for_selector("html[data-drawn=all]", state="attached", timeout=120_000)
+    assert fold.bounding_box()["height"] == height
+    assert fold.locator("svg text", has_text="conv 2 · 3.weight").count() >= 1
+
+
+def test_a_table_that_is_wider_than_its_frame_says_so_until_its_end(open_page, address):
+    page = open_page(address, width=390)
+    frame = page.locator("#overview .frame").first
+    hint = frame.locator(".hint")
+    assert hint.is_visible()
+    assert "Scroll sideways" in hint.inner_text()
+    frame.locator(".scroll").evaluate("scroll => { scroll.scrollLeft = scroll.scrollWidth; }")
+    hint.wait_for(state="hidden")
+    assert frame.locator("tbody th").first.bounding_box()["x"] < 40, "the methods stay in sight"
+    wide = open_page(address, width=1440)
+    assert not wide.locator("#experiment-lr-decay .frame .hint").first.is_visible()
+
+
+def test_two_methods_are_compared_by_choosing_them(page, results):
+    rows = page.locator(".compared tbody tr")
+    page.select_option(".choose [name=first]", label="SWR")
+    page.select_option(".choose [name=second]", label="vanilla")
+    texts = rows.all_inner_texts()
+    made = places(tables(results.records, results.epochs))
+    shared = [one for one in made if {("swr", "SWR"), ("vanilla", "vanilla")} <= set(one.cells)]
+    compared = [paired(one.cells["swr", "SWR"].values, one.cells["vanilla", "vanilla"].values) for one in shared]
+    known = [one for one in compared if one is not None]
+    assert len(texts) == len(known) >= 4
+    for text, one in zip(texts, known, strict=True):
+        assert f"{one.difference:+.4f}".replace("-", "−") in text
+    assert rows.locator("circle").count() == sum(one.pairs for one in known if one.interval)
+    page.select_option(".choose [name=first]", label="vanilla")
+    page.select_option(".choose [name=second]", label="SWR")
+    assert f"{-known[0].difference:+.4f}".replace("-", "−") in rows.first.inner_text()
+    page.select_option(".choose [name=second]", label="vanilla")
+    assert rows.all_inner_texts() == ["Choose two different methods."]
+
+
 def test_hostile_names_are_shown_and_not_run(open_page, tmp_path, monkeypatch):
     hostile_method(monkeypatch)
     make(tmp_path / "swr.sqlite", runs=4, epochs=10, hostile=True)
     pages.write(load(tmp_path / "swr.sqlite"), tmp_path / "report.html")
     page = open_page((tmp_path / "report.html").as_uri(), width=390)
     assert page.title() == "Soft Weight Rescaling: report"
+    opened(page)
     assert page.locator(".results th", has_text=SCRIPT).count() >= 1
     assert page.locator("svg text", has_text="<script>").count() >= 1
     assert page.evaluate("document.documentElement.scrollWidth") == 390
@@ -291,10 +453,14 @@ def test_hostile_names_are_shown_and_not_run(open_page, tmp_path, monkeypatch):
 
 def test_a_watched_page_follows_its_store_and_keeps_what_the_reader_did(open_page, tmp_path):
     here = Provenance({}, None, "host")
-    runs = [RunConfig("generalization", "digits-mlp", "vanilla", seed=seed) for seed in range(3)]
+    runs = experiments.expand("generalization", columns=["digits-mlp"], methods=["vanilla", "swr"], seeds=1, epochs_scale=0.1)
+    runs.append(replace(runs[0], seed=1))
     path = tmp_path / "swr.sqlite"
     with Store(path) as store:
         store.add(runs[:2], here)
+        for run in runs[:2]:
+            store.record(run.identity, curve(run))
+            store.finish(run.identity, {})
     watcher = watch.Watcher(path, tmp_path / "report.html")
     watcher.update()
     with watch.Server((watch.HOST, 0), watch.Handler) as server:
@@ -305,12 +471,22 @@ def test_a_watched_page_follows_its_store_and_keeps_what_the_reader_did(open_pag
             page = open_page(f"http://{watch.HOST}:{server.server_port}/")
             page.fill("[name=words]", "seed")
             page.locator(".runs th", has_text="seed").locator("button").click()
+            chart = figure(page, "generalization-accuracy")
+            chart.locator(".role-legend-label text[role=button]").last.click()
+            chart.locator("[aria-pressed=false]").wait_for(state="attached")
+            page.locator(".fold > summary", has_text="Weight norms").click()
+            page.wait_for_selector("html[data-drawn=all]", state="attached", timeout=120_000)
             with Store(path) as store:
-                store.add(runs[2:], here)
+                store.add(runs[-1:], here)
             assert watcher.update()
             page.locator("output", has_text="3 of 3 runs").wait_for(timeout=30_000)
+            page.wait_for_selector("html[data-drawn=all]", state="attached", timeout=120_000)
+            assert lines(chart) == 1, "what was hidden in the legend stays hidden"
+            assert chart.locator("[aria-pressed=false]").get_attribute("aria-label") == "SWR"
+            assert page.locator(".fold[open] figure svg").count() == 1
             assert page.input_value("[name=words]") == "seed"
             assert page.locator(".runs th", has_text="seed").get_attribute("aria-sort") == "ascending"
+            page.close()  # before the server that it asks
         finally:
             server.shutdown()
             thread.join()

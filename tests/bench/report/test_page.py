@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from markupsafe import escape
-from stores import HOSTILE, SCRIPT, hostile_method, make
+from stores import HOSTILE, SCRIPT, finished, hostile_method, make
 
-from swr.bench.report import page
+from swr.bench import experiments
+from swr.bench.report import formats, notes, page
+from swr.bench.report.inline import embedded, packed
 from swr.bench.report.results import Results, load
 from swr.bench.report.tables import tables
 
@@ -68,20 +70,54 @@ def test_every_table_stands_on_the_page_with_texts_to_copy(elements, results):
     made = tables(results.records, results.epochs)
     copies = [json.loads(text) for a, text in elements.all("script", type="application/json") if '"LaTeX"' in text]
     assert len(copies) == len(made)
-    for table, texts in zip(made, copies, strict=True):
-        assert texts["LaTeX"].count(r"\begin{table}") == 1
-        assert all(row.title.split()[0] in texts["CSV"] for row in table.rows)
+    assert sorted(texts["CSV"] for texts in copies) == sorted(map(formats.csv, made))
+    assert all(texts["LaTeX"].count(r"\begin{table}") == 1 for texts in copies)
 
 
-def test_a_cell_shows_its_numbers_and_how_to_get_them_again(elements, results):
+def test_a_table_shows_values_and_its_fold_everything_that_belongs_to_them(elements, results):
     table = next(table for table in tables(results.records, results.epochs) if table.experiment == "lr-decay")
     cell = next(row for row in table.rows if row.line == "swr").cells[0]
-    shown = next(text for _, text in elements.all("td") if str(cell) in text)
-    assert f"95 % {cell.interval[0]:.4f} to {cell.interval[1]:.4f}" in shown
-    assert "n = 2" in shown
-    assert "vs vanilla, p " in shown
-    assert cell.command in shown
-    assert cell.hyper in shown
+    link = next(a for a, text in elements.all("a") if "data-cell" in a and text == str(cell))
+    (row,) = [text for a, text in elements.all("tr") if a.get("id") == link["data-cell"]]
+    assert link["href"] == f"#{link['data-cell']}"
+    for text in (str(cell), f"{cell.interval[0]:.4f} to {cell.interval[1]:.4f}", f"{cell.p:.2g}", cell.command, cell.hyper):
+        assert text in row
+    values = [text.strip() for _, text in elements.all("td") if text.strip().startswith(str(cell))]
+    assert str(cell) in values, "in the table the value stands alone"
+
+
+def test_every_cell_of_the_matrix_leads_to_its_numbers(elements):
+    rows = {a["id"] for a, _ in elements.all("tr") if "id" in a}
+    links = [a["data-cell"] for a, _ in elements.all("a") if "data-cell" in a]
+    assert len(links) > 60
+    assert set(links) <= rows
+    assert len(rows) == len([1 for a, _ in elements.all("tr") if "id" in a]), "ids are unique"
+
+
+def test_what_is_said_under_many_tables_stands_on_the_page_once(html, results):
+    shown = html.replace("&#39;", "'").partition("<script>")[0]
+    shown = re.sub(r'<script type="application/json">.*?</script>', "", shown, flags=re.S)
+    said = {note for table in tables(results.records, results.epochs) for note in table.notes if note in notes.COMMON}
+    assert len(said) >= 5
+    assert {note: shown.count(note) for note in said} == dict.fromkeys(said, 1)
+
+
+def test_folds_are_closed_and_hold_norms_and_other_measures(elements):
+    folds = {text.strip().splitlines()[0]: a for a, text in elements.all("details", class_="fold")}
+    assert "open" not in {name for a in folds.values() for name in a}
+    assert {"Weight norms of every layer", "Median test accuracy of the last tenth of the epochs"} <= set(folds)
+    assert len({a["id"] for a, _ in elements.all("details", class_="fold")}) == len(elements.all("details", class_="fold"))
+
+
+def test_runs_with_raw_inputs_are_marked_in_the_list(tmp_path):
+    some = {"columns": ["mnist-mlp"], "methods": ["vanilla"], "seeds": 1}
+    usual, raw = experiments.expand("generalization", **some), experiments.expand("generalization", **some, inputs="raw")
+    finished(tmp_path / "swr.sqlite", [*usual, *raw])
+    found = Elements(page.render(load(tmp_path / "swr.sqlite")))
+    marked = {a["data-text"].split()[-1]: text for a, text in found.all("tbody") if "data-status" in a}
+    assert "raw inputs" in marked[raw[0].identity]
+    assert "raw inputs" not in marked[usual[0].identity].partition("inputs: ")[0]
+    assert [text for _, text in found.all("span", class_="mark")] == ["raw inputs"]
 
 
 def test_an_incomplete_cell_says_so(elements):
@@ -125,7 +161,7 @@ def test_hostile_names_are_shown_and_not_run(tmp_path, monkeypatch):
 
 
 def test_json_in_a_script_cannot_end_it():
-    text = page.embedded({"a": "</script><!-- <script>\u2028"})
+    text = embedded({"a": "</script><!-- <script>\u2028"})
     assert "<" not in text
     assert json.loads(text) == {"a": "</script><!-- <script>\u2028"}
 
@@ -136,7 +172,7 @@ def test_packed_rows_hold_everything():
         {"line": "b", "epoch": 2, "mean": None},
         {"line": "a", "epoch": 3, "mean": 1.5},
     ]
-    found = page.packed(rows)
+    found = packed(rows)
     columns = {k: [v["words"][i] for i in v["at"]] if isinstance(v, dict) else v for k, v in found.items()}
     assert [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)] == rows
 

@@ -1,8 +1,13 @@
+import os
 import sqlite3
-from contextlib import closing
+import sys
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-from stores import first_schema, make
+from job_tasks import config
+from stores import finished, first_schema, make
 
 from swr.bench import experiments
 from swr.bench.report.results import load
@@ -97,3 +102,49 @@ def test_an_empty_store_has_no_results(path):
     assert load(path).records == []
     with pytest.raises(StoreError, match="there is no store"):
         load(path.with_name("other"))
+
+
+@contextmanager
+def powerless():
+    """As a user to whom permissions apply; the superuser may write everything."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions")
+@pytest.mark.parametrize("older", [False, True])
+@pytest.mark.parametrize("mode", [0o555, 0o755])
+def test_a_store_that_cannot_be_written_is_read_and_left_as_it_is(older, mode):
+    with TemporaryDirectory() as folder:
+        place, path = Path(folder), Path(folder, "swr.sqlite")
+        if older:
+            first_schema(path)
+        else:
+            finished(path, [config()])
+        before = {file.name: file.read_bytes() for file in place.iterdir()}
+        path.chmod(0o444)
+        place.chmod(mode)
+        with powerless():
+            with pytest.raises(OSError, match="denied"):
+                path.open("ab")
+            found = load(path)
+        place.chmod(0o755)
+        assert [record.status for record in found.records] == ["done"]
+        assert {file.name: file.read_bytes() for file in place.iterdir()} == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions")
+def test_what_is_wrong_with_such_a_store_is_said_by_its_own_name():
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        path = Path(folder, "swr.sqlite")
+        path.write_text("my thesis\n" * 100)
+        path.chmod(0o444)
+        with powerless(), pytest.raises(StoreError, match=f"{path} is not a store"):
+            load(path)

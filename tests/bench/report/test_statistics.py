@@ -75,3 +75,32 @@ def test_a_value_that_is_not_finite_leaves_everything_else_unknown(bad):
     test = paired({0: 0.7, 1: bad}, {0: 0.6, 1: 0.6})
     assert (test.p, test.pairs) == (None, 2)
     assert math.isnan(deviation([1.0, bad]))
+
+
+@pytest.mark.parametrize("values", SAMPLES)
+def test_the_interval_of_a_paired_difference_excludes_zero_when_p_is_small(values):
+    others = [value + RANDOM.gauss(0.01, 0.01) for value in values]
+    found = paired(dict(enumerate(values)), dict(enumerate(others)))
+    low, high = stats.ttest_rel(values, others).confidence_interval(0.95)
+    assert found.interval == pytest.approx((low, high))
+    assert abs(found.sign) == (found.p < 0.05)
+    assert found.effect == pytest.approx(found.difference / standard.stdev(found.differences.values()))
+    turned = found.reversed()
+    assert turned == paired(dict(enumerate(others)), dict(enumerate(values)))
+    assert (turned.sign, turned.effect) == (-found.sign, -found.effect)
+
+
+def test_bounds_hold_the_interval_and_leave_the_mean_alone():
+    found = summary([1.0, 0.9, 1.0], (0.0, 1.0))
+    assert found.interval[1] == 1.0
+    assert found.mean == pytest.approx(2.9 / 3)
+    assert found.interval[0] == pytest.approx(summary([1.0, 0.9, 1.0]).interval[0])
+    assert summary([1.0, 0.9, 1.0]).interval[1] > 1
+
+
+def test_one_pair_has_neither_interval_nor_effect_and_a_constant_lead_is_certain():
+    alone = paired({0: 0.5}, {0: 0.4})
+    assert (alone.interval, alone.effect, alone.sign) == (None, None, 0)
+    assert paired({0: 0.3, 1: 0.2, 2: 0.1}, {0: 0.2, 1: 0.1, 2: 0.0}).effect > 1e6
+    same = paired({0: 0.5, 1: 0.6}, {0: 0.5, 1: 0.6})
+    assert (same.effect, same.sign) == (0.0, 0)

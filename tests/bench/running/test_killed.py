@@ -149,3 +149,28 @@ def children(pid):
 def alive(pid):
     found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
     return bool(found) and not found.startswith("Z")
+
+
+KILLED = """
+from job_tasks import config, killed_at_a_bar
+from swr.bench.running.engines import LocalEngine
+from swr.bench.running.jobs import execute
+from swr.bench.store import Store
+
+if __name__ == "__main__":
+    with Store("swr.sqlite") as store:
+        print(len(execute([config(0)], store, engine=LocalEngine(1, killed_at_a_bar)).done))
+"""
+
+
+def test_a_killed_worker_leaves_no_complaint_about_semaphores(tmp_path):
+    pytest.importorskip("tqdm")
+    (tmp_path / "script.py").write_text(KILLED)
+    done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, cwd=tmp_path, env=_with_tests())
+    assert (done.stdout, done.stderr) == ("1\n", "")
+    assert len(read_log(tmp_path, "begin")) == 2, "the worker was killed once"
+
+
+def _with_tests():
+    """The environment, in which a new process finds what these tests import."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

@@ -15,6 +15,7 @@ def test_the_live_view_shows_bars_and_the_time_left(folder):
         with view("quickstart", console, Estimator(), workers=2) as live:
             live.open(configs, done=[configs[0].identity], begun={})
             live.began(configs[1])
+            live.placed(configs[1], "node7")
             live.tick()
             live.epoch(configs[1], epoch(50, 200, seconds=1.0, test_accuracy=0.4321))
             live.tick()
@@ -25,6 +26,7 @@ def test_the_live_view_shows_bars_and_the_time_left(folder):
         text = screen.read()
     assert "1 of 5 runs done" in text
     assert "epoch 50/200" in text
+    assert "digits-mlp vanilla seed 0  node7  epoch 50/200" in text
     assert "test 0.4321" in text
     assert "min" in text
     assert "✗ digits-mlp l2 λ=0.01 seed 0  ValueError: [no] such thing" in text

@@ -189,3 +189,23 @@ def test_runs_of_another_version_are_left_alone(path):
         with store.writing() as db:
             db.execute("UPDATE runs SET config = replace(config, 'vanilla', 'telepathy') WHERE seed = 1")
         assert [record.config.seed for record in store.runs()] == [0]
+
+
+def test_an_empty_file_is_no_store_unless_one_may_be_created(path):
+    path.touch()
+    with pytest.raises(StoreError, match="is empty, not a store"):
+        Store(path, create=False)
+    assert path.stat().st_size == 0
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+    with Store(path) as store:
+        assert store.runs() == []
+
+
+def test_runs_are_removed_all_or_none(path):
+    with Store(path) as store:
+        store.add([config(0), config(1)], HERE)
+        for seed in (0, 1):
+            store.record(config(seed).identity, [epoch(1)])
+        store.remove([config(0).identity])
+        assert [record.config.seed for record in store.runs()] == [1]
+        assert (store.epochs(config(0).identity), store.epochs(config(1).identity)) == ([], [epoch(1)])

@@ -7,13 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from job_tasks import config, epoch
+from job_tasks import config as any_config
+from job_tasks import epoch as any_epoch
 from stores import HOSTILE, first_schema, make
 
 from swr.bench.store import Provenance, Store, StoreError, csv_files
 from swr.bench.store.exchange import ExchangeError, export, merge
 
 HERE = Provenance({"torch": "2"}, "abc", "host")
+
+
+def config(seed=0, **more):
+    return any_config(seed, epochs=2, **more)
+
+
+def epoch(number, **more):
+    return any_epoch(number, total=2, **more)
 
 
 def dump(path):
@@ -32,13 +41,14 @@ def finished(path, *configs, origin=HERE, accuracy=0.5):
 
 def test_export_and_import_lose_nothing(tmp_path):
     make(tmp_path / "a", epochs=4, runs=60, hostile=True)
-    odd = config(seed=77)
+    diverged = config(seed=77)
     with Store(tmp_path / "a") as store:
-        store.add([odd], HERE)
-        values = {"train_loss": math.nan, "test_accuracy": math.inf, "seconds": 1e-310}
-        numbers = {HOSTILE: 0.1 + 0.2, "b": math.nan, "a": -math.inf, "lone\rreturn": 5e-324}
-        store.record(odd.identity, [epoch(1, norms=numbers, measures={"gap": 1 / 3}, **values), epoch(2, norms={})])
-    export(tmp_path / "a", tmp_path / "files")
+        store.add([diverged], HERE)
+        numbers = {HOSTILE: 0.1 + 0.2, "b": 5e-324, "a": 1.0, "lone\rreturn": 2.0}
+        lost = {HOSTILE: 0.1 + 0.2, "b": math.nan, "a": math.inf, "lone\rreturn": 2.0}
+        epochs = epoch(1, norms=numbers, measures={"gap": -1 / 3}, seconds=1e-310), epoch(2, norms=lost, train_loss=math.nan)
+        store.record(diverged.identity, epochs)
+    export(tmp_path / "a", tmp_path / "files", unfinished=True)
     merged = merge(tmp_path / "files", tmp_path / "b")
     assert dump(tmp_path / "b") == dump(tmp_path / "a")
     assert (merged.added, merged.completed, merged.kept) == (65, 0, 0)
@@ -47,11 +57,11 @@ def test_export_and_import_lose_nothing(tmp_path):
 
 def test_exporting_again_changes_nothing_and_rows_are_ordered_by_what_was_run(tmp_path):
     make(tmp_path / "a", epochs=2, runs=40)
-    export(tmp_path / "a", tmp_path / "files")
+    export(tmp_path / "a", tmp_path / "files", unfinished=True)
     before = {path.name: path.read_bytes() for path in (tmp_path / "files").iterdir()}
     assert sorted(before) == ["measures.csv", "metrics.csv", "norms.csv", "runs.csv"]
     merge(tmp_path / "files", tmp_path / "b")
-    export(tmp_path / "b", tmp_path / "files")
+    export(tmp_path / "b", tmp_path / "files", unfinished=True)
     assert {path.name: path.read_bytes() for path in (tmp_path / "files").iterdir()} == before
     with (tmp_path / "files/runs.csv").open(newline="") as file:
         keys = [(row["experiment"], row["column"], row["method"], int(row["seed"])) for row in csv.DictReader(file)]
@@ -65,7 +75,7 @@ def test_a_row_per_run_says_all_there_is_to_a_run(tmp_path):
     with (tmp_path / "files/runs.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     wanted = {
-        "id": one.identity, "experiment": "quickstart", "column": "digits-mlp", "method": "l2", "seed": "0", "epochs": "4",
+        "id": one.identity, "experiment": "quickstart", "column": "digits-mlp", "method": "l2", "seed": "0", "epochs": "2",
         "cold": "false", "hyper.coefficient": "0.1", "epoch": "2", "test_accuracy": "0.25", "status": "done", "host": "host",
         "commit": "abc", "error": "",
     }  # fmt: skip
@@ -82,7 +92,7 @@ def test_a_row_per_run_says_all_there_is_to_a_run(tmp_path):
 def source_of(kind, path):
     if kind == "store":
         return path
-    export(path, path.with_name("files"))
+    export(path, path.with_name("files"), unfinished=True)
     return path.with_name("files")
 
 
@@ -97,7 +107,7 @@ def test_merging_adds_completes_and_keeps(tmp_path, kind):
         store.fail(unknown.identity, "it fell over")
     with Store(here) as store:
         store.add([begun], replace(HERE, host="ours"))
-        store.record(begun.identity, [epoch(number) for number in range(1, 4)])
+        store.record(begun.identity, [epoch(1)])
         store.fail(begun.identity, "no memory")
     source = source_of(kind, there)
     assert str(merge(source, here)) == "2 runs added, 1 completed, 1 known already"
@@ -149,11 +159,11 @@ def change(path, old, new, count=1):
         ("runs.csv", ",abc,host,", ",abc,host,x", r"runs\.csv, line 2: created is 'x[\d.]+', not a number"),
         ("runs.csv", ",abc,host,", ",abc,", r"runs\.csv, line 2: \d+ fields instead of \d+"),
         ("runs.csv", "id,", "name,", r"runs\.csv, line 1: there is no column 'id'"),
-        ("metrics.csv", ",1,0,4,1.0,", ",1,0,4,one,", r"metrics\.csv, line 2: train_loss is 'one', not a number"),
-        ("metrics.csv", ",1,0,4,", ",first,0,4,", r"metrics\.csv, line 2: invalid literal"),
-        ("metrics.csv", "\n", "\n0000000000000000,1,0,4,1.0,0.5,0.1,,0.01\n", r"line 2: the run '0+' is not in runs\.csv"),
+        ("metrics.csv", ",1,0,2,1.0,", ",1,0,2,one,", r"metrics\.csv, line 2: train_loss is 'one', not a number"),
+        ("metrics.csv", ",1,0,2,", ",first,0,2,", r"metrics\.csv, line 2: invalid literal"),
+        ("metrics.csv", "\n", "\n0000000000000000,1,0,2,1.0,0.5,0.1,,0.01\n", r"line 2: the run '0+' is not in runs\.csv"),
         ("norms.csv", ",1.weight,3.0", ",1.weight,many", r"norms\.csv, line 2: value is 'many', not a number"),
-        ("norms.csv", ",1,1.weight", ",9,1.weight", r"norms\.csv: metrics\.csv has no epoch 9"),
+        ("norms.csv", ",1,1.weight", ",9,1.weight", r"norms\.csv, line 2: metrics\.csv has no epoch 9"),
     ],
 )
 def test_damaged_files_are_refused_with_the_place_and_nothing_is_imported(tmp_path, file, old, new, sentence):
@@ -176,6 +186,61 @@ def test_an_epoch_that_is_there_twice_is_refused(tmp_path):
     (files / "metrics.csv").write_text(text + text.splitlines()[-1] + "\n")
     with pytest.raises(ExchangeError, match="is there twice"):
         merge(files, tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "sentence"),
+    [
+        ("metrics.csv", ",2,0,2,0.5,", ",2,0,2,nan,", r"metrics\.csv, line 3: train_loss of run \w{16} is nan"),
+        ("metrics.csv", ",2,0,2,0.5,", ",2,0,2,,", r"line 3: train_loss in epoch 2 of run \w{16} is nan, it must be a finite"),
+        (
+            "metrics.csv",
+            ",2,0,2,0.5,",
+            ",2,0,2,inf,",
+            r"line 3: train_loss in epoch 2 of run \w{16} is inf, it must be a finite",
+        ),
+        ("metrics.csv", ",2,0,2,0.5,", ",2,0,2,-0.5,", r"line 3: train_loss in epoch 2 of run \w{16} is -0.5"),
+        ("metrics.csv", ",0.5,,0.01", ",1.5,,0.01", r"line 3: test_accuracy in epoch 2 of run \w{16} is 1.5, .* from 0 to 1"),
+        ("metrics.csv", ",0.5,,0.01", ",,,0.01", r"line 3: test_accuracy in epoch 2 of run \w{16} is nan, .* from 0 to 1"),
+        ("metrics.csv", ",0.5,,0.01", ",0.5,0.9,0.01", r"line 3: validation_accuracy .* is 0.9, .* nothing was held out"),
+        ("metrics.csv", ",0.01", ",-0.01", r"line 2: seconds in epoch 1 of run \w{16} is -0.01"),
+        ("metrics.csv", ",0,2,", ",0,4,", r"line 2: total in epoch 1 of run \w{16} is 4, it must be 2"),
+        ("metrics.csv", ",0,2,", ",1,2,", r"line 2: stage in epoch 1 of run \w{16} is 1, it must be 0"),
+        ("norms.csv", "1.weight,3.0", "1.weight,", r"norms\.csv, line 2: 1\.weight in epoch 1 of run \w{16} is nan"),
+        ("norms.csv", "1.weight,3.0", "1.weight,inf", r"norms\.csv, line 2: 1\.weight in epoch 1 of run \w{16} is inf"),
+        ("norms.csv", "1.weight,3.0", "1.weight,-3", r"norms\.csv, line 2: 1\.weight in epoch 1 of run \w{16} is -3"),
+        ("norms.csv", "1.weight,3.0", "2.weight,3.0", r"line 3: the norm of 1\.weight in epoch 2 of run \w{16} is there, "),
+        ("runs.csv", ",abc,host,", ",abc,host,-", r"runs\.csv, line 2: created of run \w{16} is -"),
+    ],
+)
+def test_values_that_cannot_be_are_refused_with_run_and_line(tmp_path, file, old, new, sentence):
+    test_damaged_files_are_refused_with_the_place_and_nothing_is_imported(tmp_path, file, old, new, sentence)
+
+
+@pytest.mark.parametrize("kind", ["store", "files"])
+@pytest.mark.parametrize("missing", [1, 2])
+def test_a_finished_run_that_lacks_an_epoch_is_refused(tmp_path, kind, missing):
+    finished(tmp_path / "a", config(0), config(1))
+    run = config(1).identity
+    with closing(sqlite3.connect(tmp_path / "a", isolation_level=None)) as db:
+        db.execute("DELETE FROM metrics WHERE run = ? AND epoch = ?", (run, missing))
+    source = source_of(kind, tmp_path / "a")
+    with pytest.raises(
+        ExchangeError, match=rf"run {run} is done, but holds 1 of its 2 epochs, epoch {missing} is missing"
+    ) as found:
+        merge(source, tmp_path / "b")
+    assert (kind == "store") or "runs.csv, line " in str(found.value)
+    assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("change", ["test_accuracy = 7", "train_loss = 'high'", "norms = '[1]'", "seconds = -1"])
+def test_values_that_cannot_be_are_refused_in_a_store(tmp_path, change):
+    finished(tmp_path / "a", config(0), config(1))
+    with closing(sqlite3.connect(tmp_path / "a", isolation_level=None)) as db:
+        db.execute(f"UPDATE metrics SET {change} WHERE run = ? AND epoch = 2", (config(1).identity,))
+    with pytest.raises(ExchangeError, match=rf"epoch 2.*{config(1).identity}|{config(1).identity}, epoch 2"):
+        merge(tmp_path / "a", tmp_path / "b")
+    assert not (tmp_path / "b").exists()
 
 
 @pytest.mark.parametrize("name", csv_files.FILES)
@@ -228,6 +293,11 @@ def test_wrong_sources_are_one_sentence(tmp_path):
 
 def test_an_older_store_is_imported(tmp_path):
     first_schema(tmp_path / "old")
+    with closing(sqlite3.connect(tmp_path / "old", isolation_level=None)) as db:
+        db.execute("UPDATE metrics SET norms = replace(norms, 'null', '1.0')")
+        columns = "stage, total, train_loss, train_accuracy, test_accuracy, validation_accuracy, norms, seconds"
+        numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 199)"
+        db.execute(f"INSERT INTO metrics (run, epoch, {columns}) {numbers} SELECT run, i, {columns} FROM metrics, n")
     assert merge(tmp_path / "old", tmp_path / "b").added == 1
     with Store(tmp_path / "b") as store:
         assert [record.last.test_accuracy for record in store.runs()] == [0.875]
@@ -240,8 +310,8 @@ def test_export_while_another_process_writes(tmp_path):
         writer.add([config(1)], HERE)
         with writer.writing() as db:
             db.execute("DELETE FROM metrics")
-            assert csv_files.write(reader, tmp_path / "files") == (2, 2)
-    assert merge(tmp_path / "files", tmp_path / "b").added == 2
+            assert csv_files.write(reader, tmp_path / "files") == (1, 2, 1)
+    assert merge(tmp_path / "files", tmp_path / "b").added == 1
 
 
 def test_an_export_that_fails_leaves_the_files_as_they_were(tmp_path, monkeypatch):
@@ -260,7 +330,7 @@ def test_an_export_that_fails_leaves_the_files_as_they_were(tmp_path, monkeypatc
 
 def test_files_that_a_spreadsheet_or_another_order_touched_are_read(tmp_path):
     make(tmp_path / "a", epochs=3, runs=5)
-    export(tmp_path / "a", tmp_path / "files")
+    export(tmp_path / "a", tmp_path / "files", unfinished=True)
     for name in csv_files.FILES:
         head, *rows = (tmp_path / "files" / name).read_text().splitlines() if name != "runs.csv" else [None]
         if head:
@@ -280,3 +350,56 @@ def test_an_import_that_breaks_in_the_middle_adds_nothing(tmp_path):
     with pytest.raises(StoreError, match="is damaged"):
         merge(tmp_path / "a", tmp_path / "b")
     assert dump(tmp_path / "b") == before
+
+
+def test_a_folder_that_holds_runs_which_the_store_lacks_is_not_replaced(tmp_path):
+    files = exported(tmp_path)
+    before = {path.name: path.read_bytes() for path in files.iterdir()}
+    finished(tmp_path / "b", config(1), config(2))
+    with pytest.raises(
+        ExchangeError, match=rf"holds 1 run that .*b lacks or has not finished, such as {config(0).identity}: `swr im"
+    ):
+        export(tmp_path / "b", files)
+    assert {path.name: path.read_bytes() for path in files.iterdir()} == before
+    merge(files, tmp_path / "b")
+    assert export(tmp_path / "b", files).startswith("3 runs and 6 epochs of ")
+
+
+def test_a_finished_run_of_an_export_is_not_replaced_by_an_unfinished_one(tmp_path):
+    files = exported(tmp_path)
+    with Store(tmp_path / "b") as store:
+        store.add([config(0), config(1)], HERE)
+    with pytest.raises(ExchangeError, match=r"holds 2 runs that .* lacks or has not finished"):
+        export(tmp_path / "b", files, unfinished=True)
+
+
+@pytest.mark.parametrize("name", csv_files.FILES)
+def test_a_file_that_export_did_not_write_is_kept(tmp_path, name):
+    finished(tmp_path / "a", config(0))
+    (tmp_path / "files").mkdir()
+    for content in ("step,loss\n1,0.5\n", "", b"\xff\xfe".decode("latin-1")):
+        (tmp_path / "files" / name).write_text(content, encoding="latin-1")
+        with pytest.raises(ExchangeError, match=f"{name} is no file that `swr export` wrote, and is kept"):
+            export(tmp_path / "a", tmp_path / "files")
+        assert [path.name for path in (tmp_path / "files").iterdir()] == [name]
+        assert (tmp_path / "files" / name).read_text(encoding="latin-1") == content
+
+
+def test_a_part_of_an_export_is_not_replaced(tmp_path):
+    files = exported(tmp_path)
+    (files / "runs.csv").unlink()
+    with pytest.raises(ExchangeError, match=r"holds metrics\.csv, but no runs\.csv"):
+        export(tmp_path / "a", files)
+
+
+def test_unfinished_runs_are_left_out_unless_asked_for(tmp_path):
+    finished(tmp_path / "a", config(0))
+    with Store(tmp_path / "a") as store:
+        store.add([config(1), config(2)], HERE)
+        store.fail(config(2).identity, "it fell over")
+        store.record(config(1).identity, [epoch(1)])
+    told = export(tmp_path / "a", tmp_path / "files")
+    assert told.endswith("2 unfinished runs left out, --unfinished adds them")
+    assert {row[0] for _, row in csv_files.read(tmp_path / "files")[0]} == {config(0).identity}
+    assert export(tmp_path / "a", tmp_path / "files", unfinished=True).startswith("3 runs and 3 epochs of ")
+    assert export(tmp_path / "a", tmp_path / "files").startswith("1 run and 2 epochs of "), "the store has the others"

@@ -1,6 +1,7 @@
 """The loop: what is measured, what is deterministic, what the schedule and the stages do."""
 
 import copy
+import math
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from toy import normalise, pictures
 
 from swr.bench.data import load
 from swr.bench.experiments import RunConfig
-from swr.bench.training import Training, run
+from swr.bench.training import Epoch, Training, run
 from swr.bench.training.process import flushed_denormals
 
 SCALED = RunConfig("proportionality", "digits-mlp", "vanilla", scenario="continued", epochs=(6, 3), batch_size=32)
@@ -82,6 +83,22 @@ def test_methods_of_one_seed_begin_alike_and_see_the_same_batches():
     assert rows([plain.epoch(), plain.epoch(), plain.epoch()]) == rows([other.epoch(), other.epoch(), other.epoch()])
 
 
+def test_several_methods_at_once_train_as_their_parts_do():
+    data = load("digits")
+
+    def trained(method: str, **hyper: float) -> list[Epoch]:
+        training = Training(replace(CONFIG, method=method, hyper=tuple(hyper.items())), data)
+        return [training.epoch() for _ in range(3)]
+
+    plain, averaged = trained("l2", coefficient=0.1), trained("l2+ema", **{"l2.coefficient": 0.1})
+    assert [epoch.train_loss for epoch in plain] == [epoch.train_loss for epoch in averaged]
+    assert [epoch.norms for epoch in plain] == [epoch.norms for epoch in averaged]
+    assert [epoch.test_accuracy for epoch in plain] != [epoch.test_accuracy for epoch in averaged]
+    # a penalty without a known gradient is in the loss, and so is that of L2 beside it: each once
+    beside = trained("l2+parseval", **{"l2.coefficient": 0.1, "parseval.coefficient": 0.0})
+    assert [epoch.train_loss for epoch in beside] == pytest.approx([epoch.train_loss for epoch in plain], rel=1e-4)
+
+
 def test_losses_and_accuracies_are_those_of_a_plain_loop():
     data = load("digits")
     ours = Training(replace(CONFIG, batch_size=100), data)
@@ -150,6 +167,47 @@ def test_the_learning_rate_falls_before_the_named_epochs():
         trained.epoch()
         rates.append(trained.optimizer.param_groups[0]["lr"])
     assert rates == pytest.approx([1e-3, 1e-3, 1e-4, 1e-4, 1e-5])
+
+
+def test_a_cosine_falls_at_every_step_over_all_stages():
+    config = replace(CONFIG, lr_schedule="cosine", batch_size=256)
+    trained = Training(config, load("digits"))
+    sizes = [len(stage.indices) for stage in trained.material.stages for _ in range(stage.epochs)]
+    steps = [-(-size // 256) for size in sizes]
+    used = []
+    trained.optimizer.register_step_pre_hook(lambda optimizer, *_: used.append(optimizer.param_groups[0]["lr"]))
+    for _ in steps:
+        trained.epoch()
+    assert steps[0] != steps[-1]
+    assert used == pytest.approx([1e-3 * (1 + math.cos(math.pi * t / sum(steps))) / 2 for t in range(sum(steps))])
+
+
+CLIPPED = RunConfig("generalization", "digits-vit", "vanilla", epochs=(2,), batch_size=256, clip=0.5)
+
+
+def norms_of_gradients(config: RunConfig) -> list[float]:
+    """Of all parameters together, as the optimizer sees them."""
+    trained = Training(config, load("digits"))
+    found = []
+
+    def look(optimizer, *_):
+        gradients = [p.grad.flatten() for group in optimizer.param_groups for p in group["params"]]
+        found.append(torch.cat(gradients).norm().item())
+
+    trained.optimizer.register_step_pre_hook(look)
+    for _ in config.epochs:
+        trained.epoch()
+    return found
+
+
+def test_gradients_are_clipped_together_with_the_penalty():
+    assert max(norms_of_gradients(replace(CLIPPED, clip=None))) > 0.6
+    for method in ("vanilla", "l2", "spectral"):
+        hyper = () if method == "vanilla" else (("coefficient", 10.0),)
+        found = norms_of_gradients(replace(CLIPPED, method=method, hyper=hyper))
+        assert max(found) == pytest.approx(0.5, rel=1e-4), method
+    small = replace(CLIPPED, clip=1e3)
+    assert norms_of_gradients(small) == norms_of_gradients(replace(small, clip=None))
 
 
 def test_rebasing_happens_at_the_drop():

@@ -42,6 +42,10 @@ METHODS = {
     "head-reset": (),
     "full-reset": (),
     "swr-reinit": (("coefficient", 1e-2),),
+    "swr+hare-tortoise": (("swr.coefficient", 1e-2), ("hare-tortoise.every", 7)),
+    "shrink-perturb+parseval+ema": (("shrink-perturb.coefficient", 0.4), ("parseval.coefficient", 1e-2)),
+    "hyperball": (),
+    "cpr": (("every", 5),),
 }
 
 
@@ -56,6 +60,29 @@ def test_a_run_stopped_after_every_epoch_is_the_undisturbed_one(method: str, tmp
     seen = []
     parts = run(config, path, report=seen.append)
     assert rows(parts) == rows(seen) == rows(whole)
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "warmup-cosine", "one-cycle", "restarts"])
+def test_a_schedule_goes_on_where_it_was(schedule: str, tmp_path: Path):
+    config = replace(CONFIG, method="weight-decay", hyper=(("coefficient", 0.1),), lr_schedule=schedule)
+    whole = run(config, tmp_path / "whole.pt")
+    for number in (1, 2, 3):
+        with pytest.raises(Stopped):
+            run(config, tmp_path / "parts.pt", report=stop_at(number))
+    assert (
+        rows(run(config, tmp_path / "parts.pt"))
+        == rows(whole)
+        != rows(run(replace(config, lr_schedule="step"), tmp_path / "s"))
+    )
+
+
+def test_a_transformer_with_clipped_gradients_goes_on_exactly(tmp_path: Path):
+    config = replace(CONFIG, column="digits-vit", method="swr", hyper=(("coefficient", 1e-2),), clip=0.5, lr_schedule="cosine")
+    whole = run(config, tmp_path / "whole.pt")
+    for number in (1, 3):
+        with pytest.raises(Stopped):
+            run(config, tmp_path / "parts.pt", report=stop_at(number))
+    assert rows(run(config, tmp_path / "parts.pt")) == rows(whole)
 
 
 def test_a_finished_run_is_only_reported_again(tmp_path: Path):

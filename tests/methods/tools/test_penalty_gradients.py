@@ -279,7 +279,8 @@ def test_attach_alone_makes_every_method_act(case: Any):
         one.new_task()
     acts = case.steps or case.tasks
     assert same(loop.tensors(), vanilla.tensors()) != acts
-    assert acts == (case.name != "vanilla")
+    x = one.batch(0)[0]
+    assert torch.equal(loop.model.eval()(x), vanilla.model.eval()(x)) == (case.name == "vanilla")  # an average acts there only
 
 
 def data_parallel(rank: int, world: int, name: str, way: str) -> dict[str, Tensor]:

@@ -41,7 +41,7 @@ def _weight_norm(flow: Flow, v: Value, g: Value) -> Scale:
 @aten("prelu _prelu_kernel")
 def _prelu(flow: Flow, self: Value, weight: Value) -> Scale:
     flow.weight(weight)
-    flow.demand(weight.form, ZERO)
+    flow.demand(weight.form, ZERO, fixes=True)
     return self.form
 
 

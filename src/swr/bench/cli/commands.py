@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from swr import methods
-from swr.bench.cli import options, reporting, run_commands
+from swr.bench.cli import options, removing, reporting, run_commands
+from swr.bench.cli.comparing import compare
 from swr.bench.cli.datasets import datasets
+from swr.bench.cli.diagnose import diagnose
 from swr.bench.cli.explain import explain
+from swr.bench.cli.method_cards import card, methods_table
 from swr.bench.report import status
 from swr.bench.store import Store
-from swr.bench.words import aligned
-from swr.methods import cards
 
 
 def perform(command: options.Command, again: str) -> int:
@@ -31,18 +31,20 @@ def perform(command: options.Command, again: str) -> int:
                 print(status.report(store, command.experiment, errors=command.errors))
         case options.Report():
             return reporting.report(command)
+        case options.Compare():
+            return compare(command)
         case options.Export():
             return reporting.export(command)
         case options.Import():
             return reporting.import_(command)
+        case options.Remove():
+            return removing.remove(command)
         case options.Data(action):
             return datasets(action)
         case options.Methods(name):
-            print(cards.card(name) if name else aligned([["name", "method", "acts at", ""], *_methods()]))
+            print(card(name) if name else methods_table())
         case options.Explain():
             print(explain(command.target, command.input))
+        case options.Diagnose():
+            diagnose(command)
     return 0
-
-
-def _methods() -> list[list[str]]:
-    return [[name, methods.find(name).title, cards.moments(name), cards.sentence(name)] for name in methods.names()]

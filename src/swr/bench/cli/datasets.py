@@ -6,7 +6,7 @@ import sys
 
 from swr.bench import data
 from swr.bench.cli import arguments, options
-from swr.bench.words import aligned
+from swr.bench.words import aligned, wrapped
 from swr.errors import OptionError
 
 
@@ -15,18 +15,24 @@ def datasets(action: options.DataList | options.DataDownload | options.DataCheck
     match action:
         case options.DataList(folder):
             print(aligned([["dataset", "here", "where"], *(_row(data.status(name, folder)) for name in data.known())]))
-            print("\nfolder:PATH is also accepted: your own images in PATH/train/CLASS/* and PATH/test/CLASS/*")
+            note = "folder:PATH is also accepted: your own images in PATH/train/CLASS/* and PATH/test/CLASS/*"
+            print(f"\n{wrapped(note)}")
             return 0
         case options.DataDownload(names, folder):
             chosen = arguments.names(names)
-            if chosen is None:
+            if not chosen:
                 raise OptionError(f"name what to download: {', '.join(n for n, s in data.SOURCES.items() if s.archives)}.")
             for name in chosen:
                 found = data.download(name, folder)
-                print(f"{name}: complete and as published, in {found.files[0].parent}")
+                print(f"{name}: {_verdict(found)}, in {found.files[0].parent}")
             return 0
         case options.DataCheck(names, folder):
-            chosen = arguments.names(names) or [name for name in data.known() if data.status(name, folder).problem is None]
+            chosen = arguments.names(names)
+            if chosen is None:
+                here = [data.status(name, folder) for name in data.known()]
+                chosen = [status.name for status in here if status.files or status.problem is None]
+            if not chosen:
+                raise OptionError(f"name what to check, or leave it out for all that is here: {', '.join(data.known())}.")
             problems = 0
             for name in chosen:
                 found = data.check(name, folder)
@@ -36,6 +42,8 @@ def datasets(action: options.DataList | options.DataDownload | options.DataCheck
 
 
 def _row(status: data.Status) -> list[str]:
+    if status.problem is not None and status.files:
+        return [status.name, "no", status.problem]
     if status.problem is not None:
         archives = status.source.archives if status.source else ()
         size = sum(archive.size for archive in archives)

@@ -1,12 +1,14 @@
 """From the arguments of `swr` to an exit code."""
 
+import difflib
 import os
 import shlex
 import sys
 from collections.abc import Sequence
 
 from swr._version import __version__
-from swr.errors import SWRError
+from swr.bench.cli.narrow import narrow_help
+from swr.errors import OptionError, SWRError
 
 EXTRA = ("tyro", "rich", "numpy", "PIL", "pooch", "sklearn", "scipy", "altair", "vl_convert", "jinja2", "markupsafe")
 """of the [bench] extra, by the names they are imported with"""
@@ -47,13 +49,18 @@ def _perform(arguments: list[str]) -> int:
 
     from swr.bench.cli import options
 
-    command: options.Command = tyro.cli(
-        options.named() if arguments[0].startswith("-") else options.explained(),
-        prog="swr",
-        description=options.ABOUT,
-        args=arguments,
-        config=(tyro.conf.OmitSubcommandPrefixes,),
-    )
+    if not arguments[0].startswith("-") and arguments[0] not in options.COMMANDS:
+        guess = difflib.get_close_matches(arguments[0], options.COMMANDS, n=1)
+        hint = f"did you mean {guess[0]}? " if guess else ""
+        raise OptionError(f"there is no command {arguments[0]!r}: {hint}known are {', '.join(options.COMMANDS)}.")
+    with narrow_help():
+        command: options.Command = tyro.cli(
+            options.named() if arguments[0].startswith("-") else options.explained(),
+            prog="swr",
+            description=options.ABOUT,
+            args=arguments,
+            config=(tyro.conf.OmitSubcommandPrefixes,),
+        )
     from swr.bench.cli import commands  # torch and all the rest; parsing does not need them
 
     return commands.perform(command, again=shlex.join(["swr", *arguments]))

@@ -1,5 +1,8 @@
 """The command `explain`: the scale plan of the user's own model."""
 
+import inspect
+import math
+import os
 import re
 import sys
 
@@ -20,24 +23,53 @@ def explain(target: str, inputs: tuple[str, ...]) -> str:
         target: The factory is called without arguments; modules of the current folder are found.
         inputs: The shape of each input, ``1x3x32x32``; ``int:2x16`` for integers.
     """
-    examples = tuple(example(text) for text in inputs)
+    for text in inputs:
+        parse(text)  # before the model is made, which may take long
     model = build(target)
-    if not examples:
+    if not inputs:
         raise InputsError("give the shape of the model's input, for example --input 1x3x32x32 or --input int:2x16.")
-    return swr.analyze(model, examples).describe()
+    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.get_default_dtype())
+    return swr.analyze(model, tuple(example(text, dtype) for text in inputs)).describe()
 
 
-def example(text: str) -> Tensor:
+def example(text: str, floats: torch.dtype = torch.float32) -> Tensor:
     """An example input: random floats, or zeros for integers (they are valid indices of any embedding).
 
     >>> example("int:2x3").tolist()
     [[0, 0, 0], [0, 0, 0]]
+
+    Args:
+        floats: The type of the model's parameters.
+    """
+    kind, shape = parse(text)
+    return torch.zeros(shape, dtype=torch.long) if kind == "int" else torch.randn(shape).to(floats)
+
+
+def parse(text: str) -> tuple[str, tuple[int, ...]]:
+    """Kind and shape of an input that fits into memory.
+
+    >>> parse("int:2x3"), parse("1x4")
+    (('int', (2, 3)), ('float', (1, 4)))
     """
     match = INPUT.fullmatch(text)
-    if match is None or "0" in match["shape"].split("x"):
+    shape = tuple(int(size) for size in match["shape"].split("x")) if match else (0,)
+    if match is None or 0 in shape:
         raise InputsError(f"{text!r} is not the shape of an input: write 1x3x32x32, or int:2x16 for whole numbers.")
-    shape = [int(size) for size in match["shape"].split("x")]
-    return torch.zeros(shape, dtype=torch.long) if match["kind"] == "int" else torch.randn(shape)
+    needed, there = 8 * math.prod(shape), memory()
+    if needed > there / 2:  # the model needs room too
+        raise InputsError(
+            f"an input of shape {match['shape']} takes {needed / 1e9:,.0f} GB, and this machine has {there / 1e9:,.0f} GB: "
+            "give a smaller one, such as a single example."
+        )
+    return match["kind"] or "float", shape
+
+
+def memory() -> int:
+    """The memory of this machine in bytes."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # a system that does not say
+        return 2**40
 
 
 def build(target: str) -> nn.Module:
@@ -60,10 +92,21 @@ def build(target: str) -> nn.Module:
     try:
         model = found if isinstance(found, nn.Module) else found()
     except Exception as error:
-        raise ModelError(
-            f"{target} could not be called without arguments ({type(error).__name__}: {error}): "
-            "name a function that makes the model by itself."
-        ) from error
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        if not _callable_bare(found):
+            raise ModelError(
+                f"{target} could not be called without arguments ({reason}): name a function that makes the model by itself."
+            ) from error
+        raise ModelError(f"{target} was called and raised {reason}: the error is in the factory, correct it there.") from error
     if not isinstance(model, nn.Module):
         raise ModelError(f"{target} made a {type(model).__name__}, not a torch.nn.Module.")
     return model
+
+
+def _callable_bare(found: object) -> bool:
+    """Whether something accepts a call without arguments."""
+    try:
+        inspect.signature(found).bind()  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -27,12 +27,12 @@ def preview(title: str, configs: Sequence[RunConfig], path: Path, workers: int, 
     """
     records: dict[str, Record] = {}
     estimator = Estimator()
-    if path.exists():
-        with Store(path) as store:
+    if path.exists() and path.stat().st_size:
+        with Store(path, create=False) as store:
             records = {record.id: record for record in store.runs(ids=[config.identity for config in configs])}
             estimator = Estimator(store.timings(provenance_of(device).host))
     missing = _calibrate(configs, estimator, folder, device)
-    rows = [["run", "", "epochs", "time", "state"]]
+    rows = [["run", "what", "epochs", "time", "state"]]
     todo = []
     for config in configs:
         record = records.get(config.identity)

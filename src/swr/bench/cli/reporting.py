@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from swr.bench.cli import options
-from swr.bench.report.results import load
-from swr.bench.store import Store, exchange
+from swr.bench.report.results import load, opened
+from swr.bench.store import exchange
 from swr.bench.words import plural
 from swr.errors import OptionError, SWRError
 
@@ -51,7 +51,7 @@ def report(command: options.Report) -> int:
 
 def export(command: options.Export) -> int:
     """A store as CSV files."""
-    print(exchange.export(command.store, command.output))
+    print(exchange.export(command.store, command.output, unfinished=command.unfinished))
     return 0
 
 
@@ -95,7 +95,8 @@ def page_of(store: Path) -> Path:
 def _watch(command: options.Report, page: Path) -> int:
     """Serve the page; the store may be created later, but an existing one must be valid."""
     if command.store.exists():
-        Store(command.store).close()
+        with opened(command.store):
+            pass
     from swr.bench.report import watch
 
     try:

@@ -11,15 +11,18 @@ from rich.console import Console
 
 from swr import methods
 from swr.bench import data, experiments
-from swr.bench.cli import arguments, options, reporting
+from swr.bench.cli import arguments, cluster, options, reporting
 from swr.bench.cli.preview import preview
 from swr.bench.experiments import RunConfig, find_column, find_experiment
+from swr.bench.experiments.hyper_checks import check_hyper
 from swr.bench.report import terminal
 from swr.bench.running import Estimator, Outcome, execute
 from swr.bench.running.progress import view
 from swr.bench.store import Record, Store, provenance_of
 from swr.bench.words import duration, plural
 from swr.errors import SWRError
+
+HERE = options.Cluster()
 
 
 def quickstart(command: options.Quickstart, again: str) -> int:
@@ -39,25 +42,39 @@ def quickstart(command: options.Quickstart, again: str) -> int:
 
 def run(command: options.Run, again: str) -> int:
     """An experiment."""
-    configs = experiments.expand(
-        command.experiment,
-        columns=arguments.names(command.columns),
-        methods=arguments.names(command.methods),
-        seeds=command.seeds,
-        epochs_scale=command.epochs_scale,
-        hyper=arguments.hyper(command.hyper),
-        inputs=command.inputs,
-    )
-    for config in configs:  # the user's own methods are imported now, so that mistakes show before anything runs
-        methods.check_options(config.method, dict(config.hyper))
-    device = arguments.device(command.device)
+    configs = runs_of(command)
+    for config in {(config.column, config.method): config for config in configs}.values():
+        methods.find(config.method)  # the user's own are imported now, so that mistakes show before anything runs
+        if command.hyper:
+            check_hyper(find_column(config.column), config.method, dict(config.hyper))
+    device = cluster.device(command.cluster, command.device)
+    if command.cluster.emit:
+        return cluster.emit(command.experiment, again)
     if command.dry_run:
         workers = arguments.workers(command.workers)
         return preview(command.experiment, configs, command.store, workers, command.data, device)
-    code, records = _execute(command.experiment, configs, command.store, command.workers, command.data, device, again)
+    code, records = _execute(
+        command.experiment, configs, command.store, command.workers, command.data, device, again, command.cluster
+    )
     if code in (0, 1) and any(record.status == "done" for record in records):
         print(terminal.table(records))
     return _conclude(code, records, command.store)
+
+
+def runs_of(command: options.Run) -> list[RunConfig]:
+    """What a command runs."""
+    return experiments.expand(
+        command.experiment,
+        columns=arguments.names(command.columns),
+        methods=arguments.names(command.methods),
+        seeds=arguments.seeds(command.seeds),
+        epochs_scale=command.epochs_scale,
+        hyper=arguments.hyper(command.hyper),
+        inputs=command.inputs,
+        examples=command.examples,
+        validation=command.validation,
+        lr_schedule=command.lr_schedule,
+    )
 
 
 def sweep(command: options.Sweep, again: str) -> int:
@@ -66,15 +83,22 @@ def sweep(command: options.Sweep, again: str) -> int:
         command.scenario,
         command.column,
         command.method,
-        seeds=command.seeds,
+        seeds=arguments.seeds(command.seeds),
         epochs_scale=command.epochs_scale,
         select=command.select,
+        grid=arguments.grid(command.grid),
+        examples=command.examples,
+        lr_schedule=command.lr_schedule,
     )
-    device = arguments.device(command.device)
+    for config in configs:
+        methods.check_options(config.method, dict(config.hyper))
+    device = cluster.device(command.cluster, command.device)
     title = f"sweep {command.scenario} {command.column} {command.method}"
+    if command.cluster.emit:
+        return cluster.emit(f"sweep-{command.scenario}", again)
     if command.dry_run:
         return preview(title, configs, command.store, arguments.workers(command.workers), command.data, device)
-    code, records = _execute(title, configs, command.store, command.workers, command.data, device, again)
+    code, records = _execute(title, configs, command.store, command.workers, command.data, device, again, command.cluster)
     found = terminal.candidates(records, command.select)
     if code in (0, 1) and found:
         scenario = find_experiment(command.scenario).scenario
@@ -94,25 +118,39 @@ def _execute(
     folder: Path | None,
     device: str,
     again: str,
+    on: options.Cluster = HERE,
 ) -> tuple[int, list[Record]]:
     """Run what is missing and show the progress; the exit code and the records of all runs."""
-    count = arguments.workers(workers, device)
+    arguments.workers(workers, device)
     console = Console(stderr=True)
+    Store.check_place(path, create=True)
+    done = _done(path, configs)
+    for name in dict.fromkeys(find_column(c.column).dataset for c in configs if c.identity not in done):
+        data.load(name, folder)  # before a store is created, since its files may be damaged
     with Store(path) as store:
-        known = {record.id: record.status for record in store.runs(ids=[config.identity for config in configs])}
-        for name in dict.fromkeys(find_column(c.column).dataset for c in configs if known.get(c.identity) != "done"):
-            data.load(name, folder)
         estimator = Estimator(store.timings(provenance_of(device).host))
+        cluster.warn_of_network(path)
         begin = time.monotonic()
         try:
+            todo = any(config.identity not in done for config in configs)
+            engine = cluster.engine(on, workers, folder, device) if todo else None
+            count = engine.capacity if engine else arguments.workers(workers, device)
             with view(title, console, estimator, count) as shown:
-                outcome = execute(configs, store, workers=count, data=folder, device=device, view=shown)
+                outcome = execute(configs, store, workers=count, data=folder, device=device, view=shown, engine=engine)
         except SWRError as error:  # not wrong usage any more: the disk is full, no process can be started
             print(f"swr: {error}", file=sys.stderr)
             return 1, []
         code = _close(outcome, console, len(configs), time.monotonic() - begin, again)
         order = {config.identity: index for index, config in enumerate(configs)}
         return code, sorted(store.runs(ids=order), key=lambda record: order[record.id])
+
+
+def _done(path: Path, configs: Sequence[RunConfig]) -> set[str]:
+    """The runs that are finished in a store, which may not exist yet."""
+    if not (path.exists() and path.stat().st_size):
+        return set()
+    with Store(path, create=False) as store:
+        return {record.id for record in store.runs(ids=[config.identity for config in configs]) if record.status == "done"}
 
 
 def _close(outcome: Outcome, console: Console, total: int, seconds: float, again: str) -> int:

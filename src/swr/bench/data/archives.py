@@ -18,10 +18,9 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
 from swr.bench.data.dataset import DataError
-from swr.bench.data.places import Found
+from swr.bench.data.places import SLACK, Found
 from swr.bench.data.sources import Source
 
-SLACK = 1 << 20  # room in a tar for headers, a readme and the class names
 MEMBERS = 64  # most members of a tar; the published ones have fewer than ten
 
 

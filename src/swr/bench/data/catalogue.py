@@ -10,7 +10,7 @@ from swr.bench.data import cache
 from swr.bench.data.archives import check_digests, read_parts
 from swr.bench.data.dataset import DataError, Dataset, Split, moments
 from swr.bench.data.download import check_hash, fetch
-from swr.bench.data.places import Found, data_folders, locate, part_in
+from swr.bench.data.places import Found, data_folders, locate, part_in, truncation
 from swr.bench.data.readers import bits, cifar, digits, idx, tinyimagenet
 from swr.bench.data.readers import folder as image_folder
 from swr.bench.data.sources import SOURCES, Archive, Source
@@ -35,7 +35,7 @@ class Status:
     official: bool | None = None
     """whether the files hash to what was published; None when not checked or nothing is published"""
     problem: str | None = None
-    """why the dataset cannot be loaded, in one sentence"""
+    """why the dataset cannot be loaded, in one sentence; a file that is truncated is one of ``files`` all the same"""
 
 
 def known() -> tuple[str, ...]:
@@ -75,6 +75,7 @@ def load(name: str, folder: PathLike | None = None, *, download: bool = True) ->
 def status(name: str, folder: PathLike | None = None) -> Status:
     """Where a dataset's files are and whether it is decoded already; fast, since nothing is hashed or decoded."""
     source = _source(name)
+    data_folders(folder)  # a wrong folder is wrong for every dataset
     try:
         ready = _prepare(name, folder)
     except DataError as error:
@@ -83,19 +84,19 @@ def status(name: str, folder: PathLike | None = None) -> Status:
         places = " or ".join(map(str, data_folders(folder)))
         return Status(name, source, (), None, problem=f"{name} was not found in {places}")
     cached = cache.path_of(ready.label, ready.place, ready.identity)
-    return Status(name, source, ready.files, cached if cache.read(cached, whole=False) else None)
+    return Status(name, source, ready.files, cached if cache.read(cached, whole=False) else None, problem=ready.truncated)
 
 
 def check(name: str, folder: PathLike | None = None) -> Status:
     """Read a dataset's files again, compare them with the published hashes, and say what is wrong with them."""
     result = status(name, folder)
-    ready = _prepare(name, folder) if result.problem is None else None
+    ready = _prepare(name, folder) if result.files or result.problem is None else None
     if ready is None:
         return result
     if result.cached is not None and cache.read(result.cached) is None:
         result = replace(result, cached=None)
     source = result.source
-    if source is None or not source.archives:
+    if source is None or not source.archives or ready.files[0].is_dir():
         official = None
     else:
         official = bool(source.parts) or _is_published(ready.files[0], source.archives[0])
@@ -104,7 +105,7 @@ def check(name: str, folder: PathLike | None = None) -> Status:
             ready.decode()  # compares the hashes of the parts, where there are any
     except DataError as error:
         return replace(result, official=None if official is None else False, problem=str(error))
-    return replace(result, official=official)
+    return replace(result, official=official, problem=None)
 
 
 def download(name: str, folder: PathLike | None = None, *, base: str | None = None) -> Status:
@@ -123,7 +124,7 @@ def download(name: str, folder: PathLike | None = None, *, base: str | None = No
     result = check(name, folder)
     if result.problem is not None:
         raise DataError(result.problem)
-    if not result.official:
+    if result.official is False:
         check_hash(result.files[0], source.archives[0])
     return result
 
@@ -137,6 +138,7 @@ class _Ready:
     identity: list[str]
     files: tuple[Path, ...]
     decode: Callable[[], Dataset]
+    truncated: str | None = None
 
 
 def _source(name: str) -> Source | None:
@@ -164,9 +166,12 @@ def _prepare(name: str, folder: PathLike | None) -> _Ready | None:
         return None
     paths = tuple(path.resolve() for path in found.paths)
     identity = [f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in paths]
+    cut = truncation(source, found)
     if source.parts:
-        return _Ready(name, str(paths[0]), identity, paths, lambda: _read_parts(source, found))
-    return _Ready(name, str(paths[0]), identity, paths, lambda: _read_zip(source, paths[0]))
+        return _Ready(name, str(paths[0]), identity, paths, lambda: _read_parts(source, found), cut)
+    if paths[0].is_dir():
+        identity = tinyimagenet.identity(paths[0])
+    return _Ready(name, str(paths[0]), identity, paths, lambda: _read_zip(source, paths[0]), cut)
 
 
 def _read_parts(source: Source, found: Found) -> Dataset:

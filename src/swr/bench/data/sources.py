@@ -54,6 +54,8 @@ class Source:
     archives: tuple[Archive, ...]
     bases: tuple[str, ...]
     """base addresses to download from, tried in order"""
+    folder: str | None = None
+    """what the archive is extracted to, for one that is read in place"""
 
     @property
     def remedy(self) -> str:
@@ -169,6 +171,7 @@ def _tinyimagenet() -> Source:
         parts=(),
         archives=(Archive("tiny-imagenet-200.zip", 248_100_043, "md5:90528d7ca1a48142e341f4ef8d21d0de", ()),),
         bases=("https://cs231n.stanford.edu/", "http://cs231n.stanford.edu/"),
+        folder="tiny-imagenet-200",
     )
 
 

@@ -40,8 +40,13 @@ class Column:
 
     @property
     def normalised(self) -> bool:
-        """Whether the model has normalisation layers; SWR then has two coefficients."""
+        """Whether the model has batch normalisation; SWR then has two coefficients."""
         return MODELS[self.model].normalised
+
+    @property
+    def clip(self) -> float | None:
+        """The largest norm of a gradient that the model is trained with."""
+        return MODELS[self.model].clip
 
 
 def tuned(

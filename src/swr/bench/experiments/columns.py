@@ -14,11 +14,13 @@ COLUMNS: dict[str, Column] = {
     column.name: column
     for column in (
         *FIVE,
+        Column("cifar10-vit", "cifar10", "vit", "CIFAR-10 (ViT)", seeds=3),
+        Column("cifar100-vit", "cifar100", "vit", "CIFAR-100 (ViT)", seeds=3),
         Column("digits-mlp", "digits", "mlp", "digits (MLP)", batch_size=32),
         Column("bits-mlp5", "bits", "mlp5", "bits (5 hidden units)", batch_size=16, made_for="bit-flipping"),
     )
 }
-"""those of the paper, then those that need no download: digits, and what the bit-flipping stream generates"""
+"""those of the paper, transformers, then those that need no download: digits, and what the bit-flipping stream generates"""
 
 
 def find_column(name: str) -> Column:

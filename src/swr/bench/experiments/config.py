@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
 from swr import methods
+from swr.bench.experiments.experiment import LRSchedule
 from swr.bench.experiments.scenario import Scenario
 from swr.bench.experiments.scenarios import find_scenario
 from swr.bench.words import require
@@ -20,7 +21,7 @@ PROTOCOL = 1
 
 Inputs = Literal["normalised", "raw"]
 
-LATER = {"examples": None, "inputs": "normalised"}
+LATER = {"examples": None, "inputs": "normalised", "lr_schedule": "step", "clip": None}
 """fields that older stores do not have; with these values they are not part of a run's identity"""
 
 
@@ -38,7 +39,7 @@ class RunConfig:
     column: str
     """dataset and model, ``cifar10-cnn``"""
     method: str
-    """a name of :func:`swr.methods.names`"""
+    """a name of :func:`swr.methods.names`, or several with ``+`` between them"""
     hyper: tuple[tuple[str, float], ...] = ()
     """the method's hyper-parameters, sorted"""
     seed: int = 0
@@ -59,9 +60,14 @@ class RunConfig:
     validation: float = 0.0
     """part of the training data that is held out"""
     examples: int | None = None
-    """training examples of each task of a stream; None: all that there are"""
+    """training examples that are used, the first ones of the training split; a stream that draws its own draws so many for each
+    task. None: all that there are"""
     inputs: Inputs = "normalised"
     """per channel, to mean 0 and standard deviation 1 over the training images; ``raw``: from 0 to 1, unchanged"""
+    lr_schedule: LRSchedule = "step"
+    """over all steps of the run; ``step``: constant but for ``lr_drops``, which the others do not have"""
+    clip: float | None = None
+    """the largest norm of the gradient of loss and penalty, all parameters together; a larger one is scaled down to it"""
 
     def __post_init__(self) -> None:
         methods.describe(self.method)
@@ -76,7 +82,14 @@ class RunConfig:
         require(0 < self.lr_factor < math.inf, "lr_factor", "positive", self.lr_factor)
         require(0 <= self.label_noise <= 1, "label_noise", "in [0, 1]", self.label_noise)
         require(0 <= self.validation < 1, "validation", "in [0, 1)", self.validation)
+        require(self.examples is None or self.examples >= 1, "examples", "at least 1, or None", self.examples)
         require(self.inputs in get_args(Inputs), "inputs", " or ".join(get_args(Inputs)), self.inputs)
+        require(self.lr_schedule in get_args(LRSchedule), "lr_schedule", f"one of {get_args(LRSchedule)}", self.lr_schedule)
+        require(self.clip is None or 0 < self.clip < math.inf, "clip", "positive, or None", self.clip)
+        if self.lr_drops and self.lr_schedule != "step":
+            raise OptionError(
+                f"lr_drops={self.lr_drops} belong to the schedule step, found {self.lr_schedule}: give one of them."
+            )
         scenario.check(self)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 
@@ -12,6 +12,9 @@ from swr.bench.experiments.column import Column, Hyper
 from swr.bench.experiments.published import FIVE
 from swr.bench.experiments.scenario import Scenario
 from swr.errors import OptionError
+
+LRSchedule = Literal["step", "cosine", "warmup-cosine", "one-cycle", "restarts"]
+"""how the learning rate changes in a run: ``training/schedule.py`` has the formulas"""
 
 
 class Experiment:
@@ -67,6 +70,7 @@ class Staged(Experiment):
     title: str = ""
     lr_drops: tuple[int, ...] = ()
     """epochs, counted from 1, at whose start the learning rate falls to a tenth"""
+    lr_schedule: LRSchedule = "step"
     label_noise: float = 0.0
     seeds: int | None = None
     hyper: Mapping[str, Mapping[str, Hyper]] = field(default_factory=dict)
@@ -78,7 +82,9 @@ class Staged(Experiment):
             "scenario": self.scenario.name,
             "epochs": tuple(max(1, round(n * scale)) for n in self.epochs),
             "batch_size": column.batch_size,
+            "clip": column.clip,
             "lr_drops": tuple(max(2, round(n * scale)) for n in self.lr_drops),
+            "lr_schedule": self.lr_schedule,
             "label_noise": self.label_noise,
         }
 

@@ -1,4 +1,4 @@
-"""A dataset prepared for one run: what is held out, which labels are noisy, which examples each stage sees.
+"""A dataset prepared for one run: how much of it is used, what is held out, which labels are noisy, what each stage sees.
 
 The method's ``new_task`` is called between two stages, where the data changes (in ``continued`` it does not), and never before
 the first.
@@ -15,6 +15,7 @@ from torch import Tensor
 from swr.bench.data import Dataset, Split, hold_out, with_label_noise
 from swr.bench.experiments.config import RunConfig
 from swr.bench.experiments.seeds import generator
+from swr.errors import OptionError
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +40,10 @@ class Material:
 
 
 def prepare(config: RunConfig, dataset: Dataset) -> Material:
-    """Hold out, add noise, divide into stages, in this order, each with its own random generator."""
+    """Take the first examples, hold out, add noise, divide into stages, in this order, each with its own random generator."""
     train, validation = dataset.train, None
+    if config.examples is not None and not config.setting.draws:
+        train = first(train, config.examples)
     if config.validation:
         train, validation = hold_out(train, config.validation, generator(config.seed, "validation"))
     if config.label_noise:
@@ -48,6 +51,20 @@ def prepare(config: RunConfig, dataset: Dataset) -> Material:
     examples = config.setting.examples(config, train, dataset.classes)
     stages = tuple(Stage(indices, epochs) for indices, epochs in zip(examples, config.epochs, strict=True))
     return Material(train, validation, dataset.test, stages[-1:] if config.cold else stages)
+
+
+def first(split: Split, count: int) -> Split:
+    """The first examples of a split: the same for every seed, and not stratified.
+
+    Every class of the split must be among them, which is not so if the files are in the order of the classes.
+    """
+    if count > len(split):
+        raise OptionError(f"the first {count} training examples were asked for, and there are only {len(split)}.")
+    labels = split.labels[:count]
+    found, classes = len(labels.unique()), len(split.labels.unique())
+    if found < classes:
+        raise OptionError(f"the first {count} training examples have {found} of the {classes} classes only: use more of them.")
+    return Split(split.images[:count], labels)
 
 
 def facts(config: RunConfig, dataset: Dataset) -> dict[str, Any]:

@@ -9,6 +9,7 @@ cnnbnpad   cnnbn with it and no bias in the convolutions, as in the public code 
            mentions neither
 vgg16      thirteen 3x3 convolutions with batch normalisation and ReLU, five 2x2 max-poolings, no 7x7 pool;
            4096 - 4096 - classes, no dropout
+vit        the small vision transformer of ``vision_transformer.py``, which is not the paper's
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from swr.bench.experiments.vision_transformer import VisionTransformer
 from swr.errors import OptionError
 from swr.methods import UnknownName
 
@@ -127,7 +129,9 @@ class Model:
     make: Callable[[Shape, int], nn.Module]
     """from the shape of an image and the number of classes"""
     normalised: bool = False
-    """whether it has normalisation layers"""
+    """whether it has batch normalisation, so that SWR has two coefficients, for features and classifier"""
+    clip: float | None = None
+    """the largest norm of a gradient that it is trained with"""
 
 
 MODELS: dict[str, Model] = {
@@ -138,6 +142,7 @@ MODELS: dict[str, Model] = {
     "cnnpad": Model(cnnpad),
     "cnnbnpad": Model(cnnbnpad, normalised=True),
     "vgg16": Model(vgg16, normalised=True),
+    "vit": Model(VisionTransformer, clip=0.5),
 }
 """a new model is one more entry"""
 

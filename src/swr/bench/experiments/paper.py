@@ -10,6 +10,7 @@ from swr.bench.experiments.balancedness import BALANCEDNESS
 from swr.bench.experiments.chunks import CONTINUAL_FULL, CONTINUAL_LIMITED, CONTINUED, SINGLE, WARM_START
 from swr.bench.experiments.column import tuned
 from swr.bench.experiments.experiment import Experiment, Staged, heading
+from swr.bench.experiments.ours import OURS
 from swr.bench.experiments.published import TUNED
 from swr.bench.experiments.streams import STREAMS
 from swr.methods import UnknownName
@@ -91,8 +92,8 @@ PAPER: dict[str, Experiment] = {
 
 
 def experiments() -> dict[str, Experiment]:
-    """All experiments by name: the paper's, then the streams."""
-    return {**PAPER, **STREAMS}
+    """All experiments by name: the paper's, ours, then the streams."""
+    return {**PAPER, **OURS, **STREAMS}
 
 
 def find_experiment(name: str) -> Experiment:
@@ -101,10 +102,10 @@ def find_experiment(name: str) -> Experiment:
     >>> find_experiment("lr-decay").methods
     ('vanilla', 'l2', 'l2-init', 'swr', 'swr-reinit')
     """
-    found = PAPER.get(name) or STREAMS.get(name)
-    if found is None:
-        raise UnknownName("experiment", name, experiments())
-    return found
+    known = experiments()
+    if name not in known:
+        raise UnknownName("experiment", name, known)
+    return known[name]
 
 
 def title(name: str) -> str:

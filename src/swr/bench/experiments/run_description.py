@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import cache
 
 from swr import methods
 from swr.bench.experiments.columns import COLUMNS, find_column
 from swr.bench.experiments.config import RunConfig
-from swr.bench.experiments.expansion import VALIDATION, check_line, configure, grid, settings
+from swr.bench.experiments.expansion import check_line, configure, settings
 from swr.bench.experiments.paper import experiments, find_experiment
-from swr.bench.experiments.published import GRIDS, TUNED
+from swr.bench.experiments.published import TUNED
 from swr.errors import SWRError
 
 Deviations = tuple[tuple[str, object], ...]
@@ -20,6 +20,9 @@ Deviations = tuple[tuple[str, object], ...]
 
 OWN = ("experiment", "column", "method", "hyper", "seed", "cold")
 """what the rows, columns and seeds of a table distinguish; everything else must be the same in one table"""
+
+OPTIONS = {"inputs": "--inputs", "examples": "--examples", "validation": "--validation", "lr_schedule": "--lr-schedule"}
+"""fields that an option of ``swr run`` changes"""
 
 
 def reference(config: RunConfig) -> RunConfig | None:
@@ -80,6 +83,8 @@ def origin(config: RunConfig) -> str:
     >>> origin(RunConfig("lr-decay", "mnist-mlp", "l2", (("coefficient", 1e-5),)))
     "the paper's best of generalization, chosen on the test set"
     """
+    if len(parts := methods.parts(config.method)) > 1:
+        return "; ".join(dict.fromkeys(f"{name}: {origin(_part(config, name))}" for name in parts if _part(config, name).hyper))
     method = "swr" if config.method == "swr-reinit" else config.method
     plan, column = experiments().get(config.experiment), COLUMNS.get(config.column)
     ours = plan.hyper.get(config.column, {}).get(method) if plan else None
@@ -94,8 +99,14 @@ def origin(config: RunConfig) -> str:
     return "a moderate value, not tuned"
 
 
-def command(config: RunConfig, seeds: Iterable[int]) -> str | None:
-    """The command that repeats a cell of a table, up to its largest seed: a run, or the sweep that holds data out for it.
+def _part(config: RunConfig, name: str) -> RunConfig:
+    """The same run with one of several methods that are combined."""
+    own = {key.removeprefix(f"{name}."): value for key, value in config.hyper if key.startswith(f"{name}.")}
+    return replace(config, method=name, hyper=tuple(own.items()))
+
+
+def command(config: RunConfig, seeds: Sequence[int]) -> str | None:
+    """The command that repeats a cell of a table, up to its largest seed.
 
     >>> command(RunConfig("generalization", "mnist-mlp", "vanilla", epochs=(20,)), seeds=[0, 1])
     'swr run generalization --columns mnist-mlp --methods vanilla --seeds 2 --epochs-scale 0.1'
@@ -105,7 +116,7 @@ def command(config: RunConfig, seeds: Iterable[int]) -> str | None:
         return None
     ratios = [sum(config.epochs) / sum(base.epochs), *(config.epochs[k] / base.epochs[k] for k in (0, -1))]
     for ratio in dict.fromkeys(f"{ratio:.6g}" for ratio in ratios):  # numbers of epochs are rounded: one of them fits
-        options = f"--seeds {max(seeds) + 1}" + ("" if float(ratio) == 1 else f" --epochs-scale {ratio}")
+        options = _seeds(seeds) + ("" if float(ratio) == 1 else f" --epochs-scale {ratio}")
         if found := _command(config, float(ratio)):
             return f"swr {found[0]} {options}{found[1]}"
     return None
@@ -116,25 +127,27 @@ def _command(config: RunConfig, scale: float) -> tuple[str, str] | None:
     plan, place = find_experiment(config.experiment), find_column(config.column)
     column, given = shlex.quote(config.column), dict(config.hyper)
     run = f"run {plan.name} --columns {column} --methods {shlex.quote(config.line)}"
-    inputs = "" if config.inputs == "normalised" else f" --inputs {config.inputs}"
-    chosen = settings(plan, place, config.line)
-    if replace(configure(plan, place, config.line, given, config.seed, scale), inputs=config.inputs) == config:
-        if chosen == [given]:
-            return run, inputs
-        if given and _accepts(config.method, given):
-            return run, " --hyper " + " ".join(f"{name}={value}" for name, value in config.hyper) + inputs
-    if config.method not in GRIDS or given not in grid(place, config.method):
+    made = configure(plan, place, config.line, given, config.seed, scale)
+    changed = {name: getattr(config, name) for name in OPTIONS if getattr(config, name) != getattr(made, name)}
+    if None in changed.values() or replace(made, **changed) != config:
         return None
-    validation = VALIDATION if plan.scenario.holds_out else 0.0
-    if configure(plan, place, config.method, given, config.seed, scale, validation=validation) == config:
-        return f"sweep {plan.name} --column {column} --method {config.method}", ""
+    options = "".join(f" {OPTIONS[name]} {value}" for name, value in changed.items())
+    if settings(plan, place, config.line) == [given]:
+        return run, options
+    if given and _accepts(config.method, given):
+        return run, " --hyper " + " ".join(f"{name}={value}" for name, value in config.hyper) + options
     return None
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    first, last = min(seeds), max(seeds)
+    return f"--seeds {first}-{last}" if first else f"--seeds {last + 1}"
 
 
 def _accepts(method: str, hyper: dict[str, float]) -> bool:
     """Whether a registered method has these options; one of the user's own is not imported to ask."""
     try:
-        if method in methods.names():
+        if ":" not in method:
             methods.check_options(method, hyper)
     except SWRError:
         return False
@@ -163,10 +176,16 @@ def _words(config: RunConfig, name: str, of: str) -> str:
             return f"{length(config.epochs)}{of} epochs"
         case "validation":
             return f"{100 * value:g} % of the training data held out"
+        case "examples":
+            return "all training examples" if value is None else f"{value:,} training examples"
         case "label_noise":
             return f"{100 * value:g} % noisy labels"
         case "lr_drops":
             return f"learning rate falls at epoch {' and '.join(map(str, value))}" if value else "learning rate never falls"
+        case "lr_schedule":
+            return f"learning rate by {value}"
+        case "clip":
+            return "gradients not clipped" if value is None else f"gradients clipped at {value:g}"
         case "lr":
             return f"learning rate {value:g}"
         case "inputs":

@@ -32,10 +32,14 @@ class Scenario:
     """several stages; otherwise exactly one"""
     regression: bool = False
     """squared error instead of cross-entropy"""
+    always_tests: bool = True
+    """whether every stage has test examples; where one has none, its test accuracy is not-a-number"""
     reference: Literal["cold", "full-reset"] | None = "cold"
     """the line that others are measured against: only the last stage, from scratch; or a new network for every stage"""
     holds_out: bool = True
     """whether a part of the training data can be held out to select on"""
+    draws: bool = False
+    """whether a run's ``examples`` are drawn by the scenario; otherwise they are the first ones of the training split"""
     generates: bool = False
     """whether it generates its data, so that only columns made for it can be used"""
 
@@ -43,8 +47,6 @@ class Scenario:
         """Raise an OptionError for a configuration that this scenario does not have."""
         if (len(run.epochs) > 1) != self.many:
             raise OptionError(f"the scenario {self.name} does not fit {len(run.epochs)} stages of epochs.")
-        if run.examples is not None:
-            raise OptionError(f"examples must be None, but for a stream, found {run.examples!r}.")
 
     def examples(self, run: RunConfig, train: Split, classes: int) -> list[Tensor]:
         """The training examples of each stage, as sorted int64 indices.

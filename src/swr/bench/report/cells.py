@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from swr.bench.experiments import FIRST, LAST, Published, RunConfig, published, run_description
 from swr.bench.report import notes
-from swr.bench.report.statistics import paired, summary
+from swr.bench.report.statistics import Comparison, paired, summary
 from swr.bench.store import Record
 from swr.bench.training import Epoch
 
@@ -35,14 +35,10 @@ class Cell:
     """the paper's, for runs that follow its protocol"""
     difference: float | None
     """our mean minus the published one"""
-    gain: float | None
-    """mean of the differences to vanilla, seed by seed"""
-    p: float | None
-    """of the paired t-test against vanilla"""
-    pairs: int
-    """seeds that this cell and vanilla both have"""
+    against: Comparison | None
+    """with vanilla, seed by seed"""
     best: bool
-    """the largest mean of its column among the cells that are complete"""
+    """ahead of every other cell of its column that is complete, by more than chance"""
     hyper: str
     """hyper-parameters with the paper's symbols"""
     command: str | None
@@ -56,6 +52,21 @@ class Cell:
     def distance(self) -> float | None:
         """The difference in standard deviations of the paper's seeds; beyond 2 it needs an explanation."""
         return self.difference / self.published.std if self.difference is not None and self.published else None
+
+    @property
+    def gain(self) -> float | None:
+        """Mean of the differences to vanilla."""
+        return self.against.difference if self.against else None
+
+    @property
+    def p(self) -> float | None:
+        """Of the paired t-test against vanilla."""
+        return self.against.p if self.against else None
+
+    @property
+    def pairs(self) -> int:
+        """Seeds that this cell and vanilla both have."""
+        return self.against.pairs if self.against else 0
 
     @property
     def done(self) -> int:
@@ -78,10 +89,16 @@ class Quantity:
     """the larger the better, and compared with vanilla"""
     lower: bool = False
     """compared with vanilla, but the smaller the better"""
+    bounds: tuple[float, float] | None = None
+    """what its values, and so the interval of their mean, cannot leave"""
 
 
-TEST = Quantity("final test accuracy", lambda record: record.last.test_accuracy if record.last else None)
-HELD_OUT = Quantity("accuracy on held-out data", lambda record: record.last.validation_accuracy if record.last else None)
+SHARE = (0.0, 1.0)
+"""the bounds of an accuracy"""
+TEST = Quantity("final test accuracy", lambda record: record.last.test_accuracy if record.last else None, bounds=SHARE)
+HELD_OUT = Quantity(
+    "accuracy on held-out data", lambda record: record.last.validation_accuracy if record.last else None, bounds=SHARE
+)
 
 
 def judged_by(config: RunConfig) -> list[Quantity]:
@@ -89,7 +106,9 @@ def judged_by(config: RunConfig) -> list[Quantity]:
     metric = config.setting.metric
     if not metric.online:
         return [TEST]
-    return [Quantity(name, partial(_measured, name), lower=metric.lower) for name in (metric.name, FIRST, LAST)]
+    bounds = None if metric.field == "train_loss" else SHARE
+    names = (metric.name, FIRST, LAST)
+    return [Quantity(name, partial(_measured, name), lower=metric.lower, bounds=bounds) for name in names]
 
 
 def build(row: Sequence[Record], column: str, quantity: Quantity, expected: int, vanilla: Mapping[int, float]) -> Cell:
@@ -105,7 +124,7 @@ def build(row: Sequence[Record], column: str, quantity: Quantity, expected: int,
     records = [record for record in row if record.config.column == column]
     config = records[0].config if records else _unrun(row[0].config, column)
     values = finished(records, quantity)
-    found = summary(list(values.values()))
+    found = summary(list(values.values()), quantity.bounds)
     against = paired(values, vanilla) if row[0].config.line != "vanilla" and quantity.accuracy else None
     followed = config is not None and quantity is TEST and run_description.reference(config) == config
     paper = published(config.experiment, column, config.line) if config and followed else None
@@ -120,9 +139,7 @@ def build(row: Sequence[Record], column: str, quantity: Quantity, expected: int,
         interval=found.interval if found else None,
         published=paper,
         difference=found.mean - paper.mean if found and paper else None,
-        gain=against.difference if against else None,
-        p=against.p if against else None,
-        pairs=against.pairs if against else 0,
+        against=against,
         best=False,
         hyper=config.hyper_text if config else "",
         command=run_description.command(config, [r.config.seed for r in records] or [expected - 1]) if config else None,
@@ -150,28 +167,34 @@ def change(epochs: Sequence[Epoch]) -> float | None:
 
 
 def with_best(cells: list[Cell], competing: list[bool], *, lower: bool = False) -> list[Cell]:
-    """Mark the largest mean of a column, to the digits that are shown, if there are two or more complete cells.
+    """Mark the best of a column, if there is one: from two seeds on, and the interval of its difference to every other.
+
+    Only complete cells are compared. That each interval must exclude zero needs no correction for their number.
 
     Args:
         cells: The cells of the column.
         competing: Which of them can be the best; reference lines cannot.
         lower: The smallest is the best.
     """
-    means = [
-        round(cell.mean, 4) if runs and cell.mean is not None and not cell.note and math.isfinite(cell.mean) else None
-        for cell, runs in zip(cells, competing, strict=True)
+    rivals = [
+        cell for cell, runs in zip(cells, competing, strict=True) if runs and not cell.note and _finite(cell.mean) is not None
     ]
-    known = [mean for mean in means if mean is not None]
-    if len(known) < 2:
+    if len(rivals) < 2:
         return cells
-    best = min(known) if lower else max(known)
-    return [replace(cell, best=mean == best) for cell, mean in zip(cells, means, strict=True)]
+    first = (min if lower else max)(rivals, key=lambda cell: _finite(cell.mean) or 0.0)
+    compared = [paired(first.values, cell.values) for cell in rivals if cell is not first]
+    ahead = all(found is not None and found.sign == (-1 if lower else 1) for found in compared)
+    return [replace(cell, best=cell is first and ahead) for cell in cells]
 
 
 def finished(records: Iterable[Record], quantity: Quantity) -> dict[int, float]:
     """By seed, of the runs that are done."""
     found = {record.config.seed: quantity.of(record) for record in records if record.status == "done"}
     return {seed: value for seed, value in sorted(found.items()) if value is not None}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _seconds(records: Iterable[Record]) -> float | None:

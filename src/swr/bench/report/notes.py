@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 SPREAD = "Mean ± standard deviation (n - 1) over the seeds."
 INTERVAL = "Intervals: 95 % confidence for the mean, by Student's distribution."
-BEST = "Bold: the largest mean of a column among the cells that are complete, reference lines aside."
-LEAST = BEST.replace("largest", "smallest")
+BEST = (
+    "Bold: the best of a column; from two seeds on, and only if the 95 % interval of its paired difference to every other "
+    "complete cell, reference lines aside, excludes zero."
+)
 MEDIAN = (
     "Of each run, the median over its last tenth of epochs: Adam has a bad epoch now and then, above all while the learning "
     "rate is large, and one at the very end decides the final accuracy."
@@ -24,7 +26,16 @@ CHANGE = (
     "mean over the changes: what is below zero was lost, for a while at least."
 )
 ENDS = "The tenths are the first and the last tenth of the tasks: what falls between them was lost, what stays was kept."
+LOWER = "The smaller the better."
 TEST = "p: two-sided paired t-test against vanilla over the seeds that both have, not corrected for the number of comparisons."
+
+
+PUBLISHED = (
+    "Beside ours: the published value, and ours minus the published, in brackets as a multiple of the published "
+    "standard deviation. The paper has 5 seeds, for VGG-16 3."
+)
+COMMON = (SPREAD, INTERVAL, BEST, TEST, PUBLISHED, LOWER, MEDIAN, CHANGE, ENDS)
+"""sentences under many tables, which a page says once"""
 
 
 def of_methods(records: Sequence[Record], label: str) -> tuple[str, ...]:
@@ -37,14 +48,11 @@ def of_methods(records: Sequence[Record], label: str) -> tuple[str, ...]:
     elif plan:
         found.append(f"Protocol: {plan.about}.")
     if not label and any(first.experiment in column.published for column in COLUMNS.values()):
-        found.append(
-            "Beside ours: the published value, and ours minus the published, in brackets as a multiple of the published "
-            "standard deviation. The paper has 5 seeds, for VGG-16 3."
-        )
+        found.append(PUBLISHED)
     metric = first.setting.metric
     found += [ENDS] if metric.online else []
-    best = LEAST if metric.lower else BEST
-    return (*found, SPREAD, INTERVAL, best, TEST, *_chosen(records), *_sizes(records), *_failures(records))
+    found += [LOWER] if metric.lower else []
+    return (*found, SPREAD, INTERVAL, BEST, TEST, *_chosen(records), *_sizes(records), *_failures(records))
 
 
 def of_grid(records: Sequence[Record], rows: "Sequence[Row]") -> tuple[str, ...]:
@@ -57,8 +65,12 @@ def of_grid(records: Sequence[Record], rows: "Sequence[Row]") -> tuple[str, ...]
         )
     else:
         how = "Hyper-parameters other than those of the main table; choosing among them here is choosing on the test set."
-    best = [row.title for row in rows if row.cells[0].best]
-    chosen = [f"Best: {best[0]}."] if best and len(rows[0].cells) <= 2 else []
+    means = {row.title: row.cells[0].mean for row in rows if row.cells[0].mean is not None and not row.cells[0].note}
+    lower = config.setting.metric.lower and not config.validation
+    chosen = []
+    if len(rows[0].cells) <= 2 and len(means) > 1:
+        title = (min if lower else max)(means, key=lambda title: means[title])
+        chosen = [f"{'Smallest' if lower else 'Largest'} mean: {title}."]
     return (how, *chosen, SPREAD, INTERVAL, *_failures(records))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,18 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from swr._version import __version__
-from swr.bench.experiments import column_title, experiments, title
+from swr.bench.experiments import COLD, column_title, run_description
 from swr.bench.files import replacing
-from swr.bench.report import formats
+from swr.bench.report import notes
 from swr.bench.report.charts import palette
-from swr.bench.report.charts.gallery import Chart, charts
-from swr.bench.report.charts.marks import slug
-from swr.bench.report.inline import embedded, library, packed, policy
+from swr.bench.report.comparison import pairs
+from swr.bench.report.inline import embedded, library, policy
+from swr.bench.report.overview import overview
 from swr.bench.report.results import Results
-from swr.bench.report.tables import Table, tables
+from swr.bench.report.sections import sections
+from swr.bench.report.tables import tables
 from swr.bench.store import Record
 from swr.bench.words import duration
 
@@ -58,6 +60,10 @@ def render(results: Results, *, version: str = "", problem: str = "") -> str:
 
 def contents(results: Results) -> dict[str, Any]:
     """Everything that the page shows of these results; this is the slow part."""
+    made = tables(results.records, results.epochs)
+    first = overview(made)
+    compared = pairs(first.places) if first else pairs([])
+    names = {id(cell): f"cell-{n}" for n, cell in enumerate(cell for table in made for row in table.rows for cell in row.cells)}
     return {
         "settings": embedded({"light": palette.theme(), "dark": palette.theme(dark=True), "colours": palette.darker()}),
         "now": _clock(time.time()),
@@ -65,14 +71,20 @@ def contents(results: Results) -> dict[str, Any]:
         "duration": duration,
         "counts": _counts(results.records),
         "origins": _origins(results.records),
-        "sections": _sections(results),
+        "overview": first,
+        "pairs": embedded(compared) if compared["pairs"] else None,
+        "methods": compared["methods"],
+        "chosen": _chosen(compared),
+        "anchors": lambda cell: names[id(cell)],
+        "sections": sections(results, made),
+        "footnotes": [note for note in notes.COMMON if any(note in table.notes for table in made)],
         "runs": [_run(record) for record in results.records],
     }
 
 
 def fill(contents: dict[str, Any], *, version: str = "", problem: str = "") -> str:
     """The page around its contents."""
-    scripts = [library(), _file("page.js")] if contents["runs"] or version else []
+    scripts = [library(), _script()] if contents["runs"] or version else []
     return _template().render(
         contents,
         policy=policy(scripts, watched=bool(version)),
@@ -84,25 +96,14 @@ def fill(contents: dict[str, Any], *, version: str = "", problem: str = "") -> s
 
 
 @dataclass(frozen=True)
-class Section:
-    """An experiment on the page."""
-
-    id: str
-    title: str
-    about: str
-    tables: list[tuple[Table, Markup]]
-    """each with its texts to copy"""
-    charts: list[tuple[Chart, Markup]]
-    """each with its specification"""
-
-
-@dataclass(frozen=True)
 class Run:
     """A run in the list: what is shown, and the values it is sorted by."""
 
     record: Record
     status: str
     column: str
+    protocol: str
+    """what differs from the experiment's: ``raw inputs``"""
     method: str
     hyper: str
     epochs: str
@@ -115,36 +116,13 @@ class Run:
     """its whole configuration, a line for each field"""
 
 
-def _sections(results: Results) -> list[Section]:
-    made, drawn, known = tables(results.records, results.epochs), charts(results), experiments()
-    names = dict.fromkeys([*(table.experiment for table in made), *(chart.experiment for chart in drawn)])
-    return [
-        Section(
-            id=f"{slug(name)}-{index}" if slug(name) in [slug(other) for other in list(names)[:index]] else slug(name),
-            title=title(name),
-            about=known[name].about if name in known else "",
-            tables=[(table, embedded(_copies(table))) for table in made if table.experiment == name],
-            charts=[(chart, embedded(_spec(chart))) for chart in drawn if chart.experiment == name],
-        )
-        for index, name in enumerate(names)
-    ]
-
-
-def _copies(table: Table) -> dict[str, str]:
-    return {"Markdown": formats.markdown(table), "LaTeX": formats.latex(table), "CSV": formats.csv(table)}
-
-
-def _spec(chart: Chart) -> dict[str, Any]:
-    spec = chart.spec()
-    return {**spec, "datasets": {name: packed(rows) for name, rows in spec["datasets"].items()}}
-
-
 def _run(record: Record) -> Run:
     last = record.last
     return Run(
         record=record,
         status=STATUSES[record.status],
         column=column_title(record.config.column),
+        protocol=run_description.label(record.config),
         method=record.config.title,
         hyper=record.config.hyper_text,
         epochs=f"{last.epoch if last else 0}/{record.config.total}",
@@ -182,12 +160,45 @@ def _clock(moment: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
 
 
+def _chosen(compared: dict[str, Any]) -> dict[str, int]:
+    """The two methods that the page compares at first: with most columns in common, and not those of the matrix above."""
+
+    def rank(pair: str) -> tuple[bool, int, int, int]:
+        low, high = (int(index) for index in pair.split())
+        others = not {"vanilla", COLD} & {compared["lines"][low], compared["lines"][high]}
+        return others, len(compared["pairs"][pair]), -low, high
+
+    if not compared["pairs"]:
+        return {"first": 0, "second": 0}
+    second, first = map(int, max(compared["pairs"], key=rank).split())
+    return {"first": first, "second": second}
+
+
+def _breakable(text: str) -> Markup:
+    """A name that may be broken where its parts end."""
+    return Markup(re.sub("([:.])", r"\1<wbr>", str(escape(text))))
+
+
 @cache
 def _template() -> jinja2.Template:
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(_file("template.html"))
+    found = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_file),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    found.filters["breakable"] = _breakable
+    return found.get_template("page.html")
+
+
+@cache
+def _script() -> str:
+    """Our own script: its parts in one scope."""
+    parts = [_file(name) for name in ("charts.js", "tables.js", "compare.js", "watch.js")]
+    return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
 
 
 @cache
 def _file(name: str) -> str:
-    return resources.files("swr.bench.report").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("swr.bench.report").joinpath("web", name).read_text(encoding="utf-8")

@@ -1,10 +1,15 @@
 """Everything a report shows, read from a store once: the runs, and every epoch of each."""
 
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from swr.bench.running.engines import claim
-from swr.bench.store import Record, Store
+from swr.bench.store import Record, Store, StoreError
 from swr.bench.store.schema import METRICS, epoch_of
 from swr.bench.training import Epoch
 
@@ -30,8 +35,8 @@ def load(store: str | os.PathLike[str] | Store) -> Results:
         store: An open one, or the path of one that exists.
     """
     if not isinstance(store, Store):
-        with Store(store, create=False) as opened:
-            return load(opened)
+        with opened(Path(store)) as one:
+            return load(one)
     with store.reading() as db:
         records = store.runs()
         epochs: dict[str, list[Epoch]] = {record.id: [] for record in records}
@@ -39,6 +44,33 @@ def load(store: str | os.PathLike[str] | Store) -> Results:
             if run in epochs:
                 epochs[run].append(epoch_of(tuple(row)))
     return Results([alive(record, store) for record in records], epochs)
+
+
+@contextmanager
+def opened(path: Path, wait: float = 30.0) -> Iterator[Store]:
+    """A store to read from, also one that this user cannot write: in place, otherwise, or if it is older, a copy of it."""
+    if not path.exists() or _writable(path):
+        with Store(path, create=False, wait=wait) as store:
+            yield store
+        return
+    with ExitStack() as stack:
+        try:
+            store = stack.enter_context(Store(path, wait=wait, read_only=True))
+        except StoreError as error:  # SQLite needs files beside it, or the store is older and must be migrated
+            folder = Path(stack.enter_context(TemporaryDirectory()))
+            try:
+                for name in (path.name, f"{path.name}-wal"):
+                    with suppress(FileNotFoundError):
+                        shutil.copyfile(path.with_name(name), folder / name)
+                store = stack.enter_context(Store(folder / path.name, create=False, wait=wait))
+            except (OSError, StoreError):
+                raise error from None  # what is wrong with the store itself, by its own name
+        yield store
+
+
+def _writable(path: Path) -> bool:
+    effective = os.access in os.supports_effective_ids
+    return all(os.access(place, os.W_OK, effective_ids=effective) for place in (path, path.parent))
 
 
 def alive(record: Record, store: Store) -> Record:

@@ -12,12 +12,14 @@ One seed has a mean and nothing else. A value that is not a number makes the mea
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy.special import stdtr, stdtrit
 
 LEVEL = 0.95
 """of the intervals"""
+ROUNDING = 1e-12
+"""a relative spread below this is rounding alone: 0.3 - 0.2 is not 0.2 - 0.1"""
 
 
 @dataclass(frozen=True)
@@ -35,19 +37,52 @@ class Summary:
 class Comparison:
     """A paired comparison."""
 
+    differences: dict[int, float]
+    """by seed, in order"""
     difference: float
-    """mean of the differences"""
+    """their mean"""
+    std: float | None
+    """their standard deviation; None with fewer than two pairs"""
+    interval: tuple[float, float] | None
+    """where the true mean difference lies with 95 % confidence; None with fewer than two pairs"""
     p: float | None
     """the probability of a difference this large by chance; None with fewer than two pairs"""
-    pairs: int
+
+    @property
+    def pairs(self) -> int:
+        """Seeds that both have."""
+        return len(self.differences)
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 if the interval lies on that side of zero; 0 if it contains zero, or there is none."""
+        return 0 if self.interval is None else (self.interval[0] > 0) - (self.interval[1] < 0)
+
+    @property
+    def effect(self) -> float | None:
+        """The mean difference in standard deviations of the differences; None without a spread to measure by."""
+        if self.std is None:
+            return None
+        if self.std <= ROUNDING * abs(self.difference):
+            return math.copysign(math.inf, self.difference) if self.difference else 0.0
+        return self.difference / self.std if self.std else 0.0
+
+    def reversed(self) -> "Comparison":
+        """The same of the other side."""
+        turned = {seed: -value for seed, value in self.differences.items()}
+        interval = (-self.interval[1], -self.interval[0]) if self.interval else None
+        return replace(self, differences=turned, difference=-self.difference, interval=interval)
 
 
-def summary(values: Sequence[float]) -> Summary | None:
+def summary(values: Sequence[float], bounds: tuple[float, float] | None = None) -> Summary | None:
     """Mean, standard deviation and interval; None of no values.
 
     >>> found = summary([0.70, 0.72, 0.74])
     >>> f"{found.mean:.2f} ± {found.std:.2f}, {found.interval[0]:.4f} to {found.interval[1]:.4f}"
     '0.72 ± 0.02, 0.6703 to 0.7697'
+
+    Args:
+        bounds: Values cannot lie outside, so the interval does not either: 0 and 1 for accuracies.
     """
     if not values:
         return None
@@ -56,7 +91,8 @@ def summary(values: Sequence[float]) -> Summary | None:
     if std is None or not math.isfinite(std):
         return Summary(mean, None, None)
     half = quantile(len(values) - 1) * std / math.sqrt(len(values))
-    return Summary(mean, std, (mean - half, mean + half))
+    low, high = bounds or (-math.inf, math.inf)
+    return Summary(mean, std, (max(low, mean - half), min(high, mean + half)))
 
 
 def paired(ours: Mapping[int, float], others: Mapping[int, float]) -> Comparison | None:
@@ -72,17 +108,18 @@ def paired(ours: Mapping[int, float], others: Mapping[int, float]) -> Comparison
         ours: Values by seed.
         others: The same of the other side.
     """
-    seeds = [seed for seed in ours if seed in others]
-    differences = [ours[seed] - others[seed] for seed in seeds]
-    found = summary(differences)
+    differences = {seed: ours[seed] - others[seed] for seed in sorted(ours) if seed in others}
+    found = summary(list(differences.values()))
     if found is None:
         return None
     if found.std is None:
-        return Comparison(found.mean, None, len(seeds))
-    if found.std <= 1e-12 * max(map(abs, differences)):  # rounding alone: 0.3 - 0.2 is not 0.2 - 0.1
-        return Comparison(found.mean, 1.0 if found.mean == 0 else 0.0, len(seeds))
-    statistic = found.mean / (found.std / math.sqrt(len(seeds)))
-    return Comparison(found.mean, float(2 * stdtr(len(seeds) - 1, -abs(statistic))), len(seeds))
+        return Comparison(differences, found.mean, None, None, None)
+    if found.std <= ROUNDING * max(map(abs, differences.values())):
+        p = 1.0 if found.mean == 0 else 0.0
+    else:
+        statistic = found.mean / (found.std / math.sqrt(len(differences)))
+        p = float(2 * stdtr(len(differences) - 1, -abs(statistic)))
+    return Comparison(differences, found.mean, found.std, found.interval, p)
 
 
 def deviation(values: Sequence[float]) -> float | None:

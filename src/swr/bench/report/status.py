@@ -11,7 +11,7 @@ from swr.bench.running import last_line
 from swr.bench.running.engines import claim
 from swr.bench.store import Record, Store
 from swr.bench.training.online import in_words
-from swr.bench.words import aligned, duration
+from swr.bench.words import aligned, duration, wrapped
 
 State = Literal["done", "running", "interrupted", "failed", "pending"]
 
@@ -32,10 +32,10 @@ def report(store: Store, experiment: str | None = None, *, errors: bool = False)
     parts = [_counts(records, states)]
     running = [record for record in records if states[record.id] == "running"]
     if running:
-        parts.append("running:\n" + "\n".join(f"  {_progress(record)}" for record in running))
+        parts.append("running:\n" + "\n".join(wrapped(_progress(record), "  ", "    ") for record in running))
     failed = [record for record in records if states[record.id] == "failed"]
     if failed:
-        parts.append("failed:\n" + "\n".join(f"  {_failure(record, errors)}" for record in failed))
+        parts.append("failed:\n" + "\n".join(_failure(record, errors) for record in failed))
     if "interrupted" in states.values():
         parts.append("Interrupted runs continue when their command is given again.")
     if experiment is not None:
@@ -76,7 +76,6 @@ def _progress(record: Record) -> str:
 def _failure(record: Record, whole: bool) -> str:
     error = record.error or "an unknown error"
     if not whole:
-        return f"{record.config.label}  {last_line(error)}"
-    return f"{record.config.label}  (run {record.id} on {record.provenance.host})\n" + "\n".join(
-        f"    {line}" for line in error.strip().splitlines()
-    )
+        return wrapped(f"{record.config.label}  {last_line(error)}", "  ", "    ")
+    head = wrapped(f"{record.config.label}  (run {record.id} on {record.provenance.host})", "  ", "    ")
+    return "\n".join([head, *(f"    {line}" for line in error.strip().splitlines())])

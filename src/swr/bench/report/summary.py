@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swr.bench.experiments import experiments, title
 from swr.bench.report import formats
-from swr.bench.report.charts.gallery import charts
+from swr.bench.report.charts.gallery import charts, remarks
 from swr.bench.report.page import save
 from swr.bench.report.results import Results
 from swr.bench.report.tables import Table, tables
@@ -56,6 +56,7 @@ def render(results: Results, figures: str | None = None) -> str:
     """
     made, drawn = tables(results.records, results.epochs), charts(results) if figures is not None else []
     names = dict.fromkeys([*(table.experiment for table in made), *(chart.experiment for chart in drawn)])
+    said = remarks(results)
     parts = []
     told: set[tuple[str, ...]] = set()
     known = experiments()
@@ -66,6 +67,7 @@ def render(results: Results, figures: str | None = None) -> str:
             if table.experiment == name:
                 parts.append(formats.markdown(table))
                 parts += [f"{rows}\n"] if (rows := "\n".join(_cells(table, told))) else []
+        parts += [f"{formats.escaped(text)}\n" for text in said.get(name, ())]
         for chart in drawn:
             if chart.experiment == name:
                 parts.append(

@@ -8,12 +8,12 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
-from swr import methods
-from swr.bench.experiments import AT_START, COLD, COLUMNS, FIRST, LAST, RunConfig, column_title, experiments, run_description
+from swr.bench.experiments import AT_START, COLD, FIRST, LAST, RunConfig, column_title, experiments, run_description
 from swr.bench.report import cells, notes
 from swr.bench.report.cells import HELD_OUT, TEST, Cell, Quantity
+from swr.bench.report.method_order import column_place, place
 from swr.bench.store import Record
 from swr.bench.training import Epoch
 
@@ -48,11 +48,17 @@ class Table:
     """what differs from the paper's protocol; empty if it was followed"""
     measure: str
     """what the numbers are: ``final test accuracy``"""
+    kind: Literal["methods", "measure", "grid"]
+    """the methods by what they are judged by, by something else that was measured, or one method's hyper-parameters"""
     columns: tuple[str, ...]
     """as the paper writes them"""
+    places: tuple[str, ...]
+    """the name of each column's dataset and model; several columns have the same where several quantities are shown"""
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
     """sentences under the table"""
+    lower: bool = False
+    """the smaller the better"""
 
 
 def tables(records: Iterable[Record], epochs: Mapping[str, Sequence[Epoch]] | None = None) -> list[Table]:
@@ -74,27 +80,29 @@ def _tables(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) ->
     """One experiment under one protocol: its methods, what else was measured, then each method's other hyper-parameters."""
     first = records[0].config
     label, judged = run_description.label(first), cells.judged_by(first)
-    preset, others = _split(sorted(records, key=lambda record: _column_place(record.config.column)))
+    preset, others = _split(sorted(records, key=lambda record: column_place(record.config.column)))
     vanilla = [record for record in preset if record.config.line == "vanilla"]
     rows = _by(sorted(preset, key=_place), lambda record: (record.config.line, _row_title(record.config)))
     if preset:
         title = _title(first.experiment, label)
         body = _body(rows, judged, vanilla)
-        yield Table(first.experiment, title, label, judged[0].name, *body, notes.of_methods(preset, label))
+        told, lower = notes.of_methods(preset, label), judged[0].lower
+        yield Table(first.experiment, title, label, judged[0].name, "methods", *body, told, lower)
     for quantity in _measures(preset, epochs):
         title = _title(f"{first.experiment}, {quantity.name}", label)
         body = _body(rows, [quantity], vanilla)
         spread = (notes.SPREAD, notes.INTERVAL)
         explained = EXPLAINED.get(quantity.name)
         below = (explained, *spread, notes.BEST, notes.TEST) if explained else spread
-        yield Table(first.experiment, title, label, quantity.name, *body, below)
+        yield Table(first.experiment, title, label, quantity.name, "measure", *body, below)
     for group in _by(sorted(others, key=_place), lambda record: (record.config.line, _keys(record))).values():
         what = "sweep" if first.validation else "other hyper-parameters"
         title = _title(f"{first.experiment}, {group[0].config.title}, {what}", label)
         points = _by(group, lambda record: (record.config.line, f"{record.config.title} {record.config.hyper_text}".strip()))
         quantities = [HELD_OUT, TEST] if first.validation else judged
         body = _body(points, quantities, vanilla)
-        yield Table(first.experiment, title, label, quantities[0].name, *body, notes.of_grid(group, body[1]))
+        told, lower = notes.of_grid(group, body[2]), quantities[0].lower
+        yield Table(first.experiment, title, label, quantities[0].name, "grid", *body, told, lower)
 
 
 def _measures(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) -> Iterator[Quantity]:
@@ -102,9 +110,9 @@ def _measures(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) 
     long = any(len(epochs.get(record.id, ())) >= 20 for record in records)
     scenario = records[0].config.setting if records else None
     if long and scenario and not scenario.metric.online:
-        yield Quantity(MEDIAN, lambda record: cells.median(epochs.get(record.id, ())))
+        yield Quantity(MEDIAN, lambda record: cells.median(epochs.get(record.id, ())), bounds=cells.SHARE)
     if epochs and scenario and scenario.data == "replaced" and not scenario.metric.online:
-        yield Quantity(CHANGE, lambda record: cells.change(epochs.get(record.id, ())))
+        yield Quantity(CHANGE, lambda record: cells.change(epochs.get(record.id, ())), bounds=(-1.0, 1.0))
     last = {record.id: dict(record.last.measures) if record.last else {} for record in records}
     for run, found in last.items():
         for epoch in epochs.get(run, ()):
@@ -119,7 +127,7 @@ def _measures(records: Sequence[Record], epochs: Mapping[str, Sequence[Epoch]]) 
         if name != AT_START:
             yield Quantity(f"{name} at the end", partial(value, name), accuracy=False)
         elif epochs and scenario and scenario.data == "same":
-            yield Quantity("test accuracy before the last stage", partial(value, name))
+            yield Quantity("test accuracy before the last stage", partial(value, name), bounds=cells.SHARE)
 
 
 def _row_title(config: RunConfig) -> str:
@@ -146,12 +154,12 @@ def _split(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
 
 def _body(
     rows: Mapping[tuple[str, str], Sequence[Record]], quantities: Sequence[Quantity], vanilla: Sequence[Record]
-) -> tuple[tuple[str, ...], tuple[Row, ...]]:
-    """The headings and rows of a table: a column for each quantity on each dataset and model."""
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Row, ...]]:
+    """The headings, places and rows of a table: a column for each quantity on each dataset and model."""
     everything = [record for group in rows.values() for record in group]
     table: list[list[Cell]] = [[] for _ in rows]
-    heads = []
-    for column in sorted({record.config.column: None for record in everything}, key=_column_place):
+    heads, places = [], []
+    for column in sorted({record.config.column: None for record in everything}, key=column_place):
         expected = len({record.config.seed for record in everything if record.config.column == column})
         for quantity in quantities:
             base = cells.finished([record for record in vanilla if record.config.column == column], quantity)
@@ -161,7 +169,8 @@ def _body(
             for row, cell in zip(table, found, strict=True):
                 row.append(cell)
             heads.append(column_title(column) + (f", {quantity.name}" if len(quantities) > 1 else ""))
-    return tuple(heads), tuple(Row(*names, tuple(row)) for names, row in zip(rows, table, strict=True))
+            places.append(column)
+    return tuple(heads), tuple(places), tuple(Row(*names, tuple(row)) for names, row in zip(rows, table, strict=True))
 
 
 def _where(config: RunConfig) -> tuple[str, str, str]:
@@ -177,15 +186,9 @@ def _keys(record: Record) -> tuple[str, ...]:
     return tuple(name for name, _ in record.config.hyper)
 
 
-def _place(record: Record) -> tuple[int, tuple[tuple[str, float], ...]]:
-    """The paper's order of the methods, then the registry's, then those of users; a grid in order of its values."""
-    plan = experiments().get(record.config.experiment)
-    order = dict.fromkeys([*(plan.methods if plan else ()), COLD, *methods.names(), record.config.line])
-    return list(order).index(record.config.line), record.config.hyper
-
-
-def _column_place(name: str) -> int:
-    return list(COLUMNS).index(name) if name in COLUMNS else len(COLUMNS)
+def _place(record: Record) -> tuple[tuple[int, str], tuple[tuple[str, float], ...]]:
+    """The one order of the methods; a grid in order of its values."""
+    return place(record.config.line), record.config.hyper
 
 
 def _by(records: Iterable[Record], key: Callable[[Record], Key]) -> dict[Key, list[Record]]:

@@ -13,7 +13,7 @@ from swr.bench.report.statistics import deviation
 from swr.bench.report.tables import Table, tables
 from swr.bench.store import Record
 from swr.bench.training.online import final
-from swr.bench.words import aligned
+from swr.bench.words import aligned, wrapped
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ def text(table: Table) -> str:
     """One table for a terminal."""
     head, rows = grid(table)
     body = [[entry.text + (f" ({entry.remark})" if entry.remark else "") for entry in row] for row in rows]
-    return f"{caption(table)}:\n\n{aligned([head, *body])}"
+    starts = [index for index, name in enumerate(head) if index and name not in ("paper", "difference")]
+    return f"{wrapped(f'{caption(table)}:')}\n\n{aligned([head, *body], starts=starts)}"
 
 
 def gaps(records: Sequence[Record]) -> str:

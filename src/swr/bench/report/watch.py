@@ -6,13 +6,13 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
 from swr.bench.report import page as pages
-from swr.bench.report.results import Results, load
+from swr.bench.report.results import Results, load, opened
 from swr.bench.store import Store, StoreError
 
 HOST = "127.0.0.1"
@@ -59,6 +59,7 @@ class Watcher:
         """seconds that the newest page took"""
         self._contents = pages.contents(Results([], {}))
         self._store: Store | None = None
+        self._held = ExitStack()
         self._seen: object = None
         self._count = 0
 
@@ -90,13 +91,12 @@ class Watcher:
 
     def close(self) -> None:
         """Close the store."""
-        if self._store is not None:
-            self._store.close()
-            self._store = None
+        self._held.close()
+        self._store = None
 
     def _opened(self) -> Store:
         if self._store is None:
-            self._store = Store(self.path, create=False, wait=1.0)
+            self._store = self._held.enter_context(opened(self.path, wait=1.0))
         return self._store
 
     def _state(self) -> object:
@@ -106,11 +106,15 @@ class Watcher:
         except OSError:
             self.close()
             found = None
-        place = found and (found.st_dev, found.st_ino)
+        place = found and (found.st_dev, found.st_ino, self._copied() and found.st_mtime_ns)
         if isinstance(self._seen, tuple) and self._seen[0] != place:
             self.close()
         with self._opened().reading() as db:
             return place, db.execute("PRAGMA data_version").fetchone()
+
+    def _copied(self) -> bool:
+        """Whether a copy is read: then only the time of the file tells that it has changed."""
+        return self._store is not None and self._store.path != self.path
 
 
 class Server(ThreadingHTTPServer):

@@ -7,13 +7,26 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
 from swr.bench.experiments import RunConfig
 from swr.bench.running.engines import claim
-from swr.bench.running.engines.events import Busy, Claimed, Done, Engine, Event, Failed, Job, Lost, Note, Reported, Stopped
+from swr.bench.running.engines.events import (
+    Busy,
+    Claimed,
+    Done,
+    Engine,
+    Event,
+    Failed,
+    Job,
+    Lost,
+    Note,
+    Placed,
+    Reported,
+    Stopped,
+)
 from swr.bench.running.engines.local import LocalEngine
 from swr.bench.running.progress import View
 from swr.bench.store import Store, provenance_of
@@ -156,11 +169,14 @@ class _Session:
             case Busy(run):
                 self.elsewhere[run] = self.active.pop(run)
                 self.view.elsewhere(config)
+            case Placed(run, node):
+                self.store.start(run, replace(self.origin, host=node))
+                self.view.placed(config, node)
             case Reported(run, epoch):
-                self.store.record(run, [epoch])
-                if epoch.epoch > self.furthest[run]:
+                if epoch.epoch > self.furthest[run]:  # a run that continues reports the epochs of its checkpoint again
+                    self.store.record(run, [epoch])
                     self.furthest[run], self.deaths[run] = epoch.epoch, 0
-                self.view.epoch(config, epoch)
+                    self.view.epoch(config, epoch)
             case Note(_, text):
                 self.view.note(f"{config.label}: {text}")
             case Done(run, facts):
@@ -184,6 +200,7 @@ class _Session:
         """Whether the run that was just claimed is to start: not if another process has finished it meanwhile."""
         if self._ended_elsewhere(config):
             return False
+        self.store.add([config], self.origin)  # again, if it was removed while it waited
         self.store.start(config.identity, self.origin)
         self.started.add(config.identity)
         self.view.began(config)

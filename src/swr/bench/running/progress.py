@@ -26,6 +26,9 @@ class View:
     def began(self, config: RunConfig) -> None:
         """A run starts or continues."""
 
+    def placed(self, config: RunConfig, node: str) -> None:
+        """The run executes on this node of a cluster."""
+
     def epoch(self, config: RunConfig, epoch: Epoch) -> None:
         """An epoch has ended."""
 
@@ -66,6 +69,7 @@ class Lines(View):
         self.last: dict[str, Epoch] = {}
         self.waiting: dict[str, RunConfig] = {}
         self.clock: dict[str, float] = {}
+        self.nodes: dict[str, str] = {}
         self.others: set[str] = set()
         self.total = self.finished = self.failures = 0
         self.spent = 0.0
@@ -93,6 +97,11 @@ class Lines(View):
         self.waiting.pop(config.identity, None)
         self.others.discard(config.identity)
         self.running[config.identity] = config
+        self.clock[config.identity] = time.monotonic()
+
+    def placed(self, config: RunConfig, node: str) -> None:
+        """Keep the node, and measure the time to the first epoch from here."""
+        self.nodes[config.identity] = node
         self.clock[config.identity] = time.monotonic()
 
     def epoch(self, config: RunConfig, epoch: Epoch) -> None:
@@ -171,11 +180,12 @@ class Lines(View):
             if last
             else "starting"
         )
-        return f"{short(config)} {numbers}"
+        return " ".join(filter(None, (short(config), self.nodes.get(config.identity), numbers)))
 
     def _leave(self, config: RunConfig) -> None:
         self.running.pop(config.identity, None)
         self.waiting.pop(config.identity, None)
+        self.nodes.pop(config.identity, None)
 
 
 class Bars(Lines):
@@ -203,11 +213,13 @@ class Bars(Lines):
         for config in self.running.values():
             last = self.last.get(config.identity)
             name = Text(short(config), no_wrap=True, overflow="ellipsis")
+            node = [Text(self.nodes.get(config.identity, ""), style="dim", no_wrap=True)] if self.nodes else []
             if last is None:
-                grid.add_row(name, Text("starting", style="dim"))
+                grid.add_row(name, *node, Text("starting", style="dim"))
                 continue
             grid.add_row(
                 name,
+                *node,
                 Text(f"epoch {last.epoch}/{last.total}", style="cyan", no_wrap=True),
                 Text(f"loss {last.train_loss:.4f}", no_wrap=True),
                 Text(in_words(config, last, short=True), style="green", no_wrap=True),

@@ -12,22 +12,22 @@ run's rows never change. Reading uses ``config``, ``versions`` and ``facts``, wh
 their contents.
 """
 
-import csv
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from sqlite3 import Connection
+from typing import IO, Any, NamedTuple
 
 from swr.bench.experiments import RunConfig
 from swr.bench.files import replacing
-from swr.bench.store.csv_fields import line
+from swr.bench.store.csv_fields import line, rows_of
 from swr.bench.store.database import Store
-from swr.bench.store.schema import COLUMNS, METRICS, row_of
+from swr.bench.store.run_checks import ExchangeError, Found
+from swr.bench.store.schema import COLUMNS, METRICS
 from swr.bench.training import Epoch
-from swr.errors import SWRError
 
 FILES = ("runs.csv", "metrics.csv", "norms.csv", "measures.csv")
 EPOCH = ("run", "epoch", "stage", "total", "train_loss", "train_accuracy", "test_accuracy", "validation_accuracy", "seconds")
@@ -36,111 +36,106 @@ NAMED = ("run", "epoch", "name", "value")
 RUN = tuple(name.strip('"') for name in COLUMNS.split(", "))
 
 Row = tuple[Any, ...]
-"""a run, as the columns COLUMNS of the store; or an epoch, as the columns METRICS"""
+"""a run, as the columns COLUMNS of the store"""
 
 
-class ExchangeError(SWRError):
-    """Results cannot be exported, or what is to be imported is damaged."""
+class Written(NamedTuple):
+    """What the files hold."""
+
+    runs: int
+    epochs: int
+    left_out: int
+    """runs that are not finished"""
 
 
-def write(store: Store, folder: Path) -> tuple[int, int]:
-    """Write the files, all or none.
+def write(store: Store, folder: Path, *, unfinished: bool = False) -> Written:
+    """Write the files, all or none; those of an earlier export are replaced.
 
-    Returns:
-        How many runs and epochs they hold.
+    Args:
+        unfinished: Write also the runs that are waiting, running or failed.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(*(folder / name for name in FILES), mode="w") as files:
-            return _write(store, *files)
+        with store.reading() as db, replacing(*(folder / name for name in FILES), mode="w") as files:
+            statuses = db.execute("SELECT id, status FROM runs").fetchall()
+            chosen = [run for run, status in statuses if unfinished or status == "done"]
+            return Written(len(chosen), _write(db, set(chosen), *files), len(statuses) - len(chosen))
     except OSError as error:
         raise ExchangeError(f"{folder} cannot be written ({error.strerror}): name another folder with --output") from error
 
 
-def read(folder: Path) -> tuple[list[tuple[str, Row]], dict[str, list[Row]]]:
+def read(folder: Path) -> tuple[list[tuple[str, Row]], dict[str, list[Found]]]:
     """The runs, each with its file and line, and the epochs of each; the rows may be in any order."""
-    runs = [(where, _run(where, row)) for where, row in _rows(folder / "runs.csv", ("id", "config", "versions", "facts"))]
-    named: dict[str, dict[tuple[str, str], dict[str, float]]] = {}
-    for name in ("norms", "measures"):
-        found: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-        for where, row in _rows(folder / f"{name}.csv", NAMED):
-            found[row["run"], row["epoch"]][row["name"]] = _float(where, row, "value")
-        named[name] = dict(found)
-    epochs: dict[str, list[Row]] = {str(row[0]): [] for _, row in runs}
-    for where, row in _rows(folder / "metrics.csv", EPOCH):
+    runs = [(where, _run(where, row)) for where, row in rows_of(folder / "runs.csv", ("id", "config", "versions", "facts"))]
+    named: dict[str, dict[tuple[str, str], dict[str, tuple[float, str]]]] = {}
+    for file in ("norms", "measures"):
+        values: dict[tuple[str, str], dict[str, tuple[float, str]]] = defaultdict(dict)
+        for where, row in rows_of(folder / f"{file}.csv", NAMED):
+            key, name = (row["run"], row["epoch"]), row["name"]
+            if name in values[key]:
+                raise ExchangeError(f"{where}: {name} of epoch {row['epoch']} of run {row['run']} is there twice: export again")
+            values[key][name] = _float(where, row, "value"), where
+        named[file] = dict(values)
+    epochs: dict[str, list[Found]] = {str(row[0]): [] for _, row in runs}
+    if len(epochs) < len(runs):
+        raise ExchangeError(f"{folder / 'runs.csv'}: a run is there twice: export again")
+    for where, row in rows_of(folder / "metrics.csv", EPOCH):
         if row["run"] not in epochs:
             raise ExchangeError(f"{where}: the run {row['run']!r} is not in runs.csv: export again")
         key = row["run"], row["epoch"]
-        epochs[row["run"]].append(_epoch(where, row, named["norms"].pop(key, {}), named["measures"].pop(key, {})))
-    for name, left in named.items():
-        for run, epoch in left:
-            raise ExchangeError(f"{folder / name}.csv: metrics.csv has no epoch {epoch} of run {run}: export again")
-    for run, rows in epochs.items():
-        rows.sort(key=lambda row: int(row[0]))
-        if len({row[0] for row in rows}) < len(rows):
-            raise ExchangeError(f"{folder / 'metrics.csv'}: an epoch of run {run} is there twice: export again")
+        norms, measures = (named[file].pop(key, {}) for file in ("norms", "measures"))
+        epochs[row["run"]].append(_epoch(where, row, norms, measures))
+    for left in named.values():
+        for (run, epoch), numbers in left.items():
+            where = next(where for _, where in numbers.values())
+            raise ExchangeError(f"{where}: metrics.csv has no epoch {epoch} of run {run}: export again")
+    for run, found in epochs.items():
+        found.sort(key=lambda one: one.epoch.epoch)
+        for one, other in pairwise(found):
+            if one.epoch.epoch == other.epoch.epoch:
+                raise ExchangeError(f"{other.where}: epoch {one.epoch.epoch} of run {run} is there twice: export again")
     return runs, epochs
 
 
-def _write(store: Store, runs: IO[str], metrics: IO[str], norms: IO[str], measures: IO[str]) -> tuple[int, int]:
+def _write(db: Connection, chosen: set[str], runs: IO[str], metrics: IO[str], norms: IO[str], measures: IO[str]) -> int:
+    """Write the chosen runs; how many epochs they have."""
+
     def put(file: IO[str], *values: object) -> None:
         file.write(line(values) + "\n")
 
     for file, head in ((metrics, EPOCH), (norms, NAMED), (measures, NAMED)):
         put(file, *head)
-    with store.reading() as db:
-        rows = db.execute(f'SELECT {COLUMNS} FROM runs ORDER BY experiment, "column", method, seed, id').fetchall()
-        configs = [json.loads(row[1]) for row in rows]
-        hyper = sorted({name for config in configs for name, _ in config["hyper"]})
-        flat = dict.fromkeys([*(field.name for field in fields(RunConfig)), *(name for config in configs for name in config)])
-        del flat["hyper"]
-        given = ("status", "error", "commit", "host", "created", "started", "finished", "seconds")
-        put(runs, "id", *flat, *(f"hyper.{name}" for name in hyper), *LAST, *given, "config", "versions", "facts")
-        count = 0
-        for row, config in zip(rows, configs, strict=True):
-            run, last = dict(zip(RUN, row, strict=True)), None
-            for epoch in db.execute(f"SELECT {METRICS} FROM metrics WHERE run = ? ORDER BY epoch", (row[0],)):
-                last, count = dict(zip(METRICS.split(", "), epoch, strict=True)), count + 1
-                put(metrics, row[0], *(last[name] for name in EPOCH[1:]))
-                for name, file in (("norms", norms), ("measures", measures)):
-                    for key, value in json.loads(last[name]).items():
-                        put(file, row[0], last["epoch"], key, value)
-            chosen = dict(config["hyper"])
-            put(
-                runs,
-                row[0],
-                *(_flat(config.get(name)) for name in flat),
-                *(chosen.get(name) for name in hyper),
-                *(last[name] if last else None for name in LAST),
-                *(run[name] for name in (*given, "config", "versions", "facts")),
-            )
-    return len(rows), count
+    rows = db.execute(f'SELECT {COLUMNS} FROM runs ORDER BY experiment, "column", method, seed, id').fetchall()
+    rows = [row for row in rows if row[0] in chosen]
+    configs = [json.loads(row[1]) for row in rows]
+    hyper = sorted({name for config in configs for name, _ in config["hyper"]})
+    flat = dict.fromkeys([*(field.name for field in fields(RunConfig)), *(name for config in configs for name in config)])
+    del flat["hyper"]
+    given = ("status", "error", "commit", "host", "created", "started", "finished", "seconds")
+    put(runs, "id", *flat, *(f"hyper.{name}" for name in hyper), *LAST, *given, "config", "versions", "facts")
+    count = 0
+    for row, config in zip(rows, configs, strict=True):
+        run, last = dict(zip(RUN, row, strict=True)), None
+        for epoch in db.execute(f"SELECT {METRICS} FROM metrics WHERE run = ? ORDER BY epoch", (row[0],)):
+            last, count = dict(zip(METRICS.split(", "), epoch, strict=True)), count + 1
+            put(metrics, row[0], *(last[name] for name in EPOCH[1:]))
+            for name, file in (("norms", norms), ("measures", measures)):
+                for key, value in json.loads(last[name]).items():
+                    put(file, row[0], last["epoch"], key, value)
+        values = dict(config["hyper"])
+        put(
+            runs,
+            row[0],
+            *(_flat(config.get(name)) for name in flat),
+            *(values.get(name) for name in hyper),
+            *(last[name] if last else None for name in LAST),
+            *(run[name] for name in (*given, "config", "versions", "facts")),
+        )
+    return count
 
 
 def _flat(value: object) -> object:
     return " ".join(map(str, value)) if isinstance(value, list) else value
-
-
-def _rows(path: Path, wanted: Iterable[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """The rows of a file by the names in its first line, each with its file and line."""
-    csv.field_size_limit(2**31 - 1)  # a traceback may be long
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            head = next(reader, [])
-            if missing := [name for name in wanted if name not in head]:
-                raise ExchangeError(f"{path}, line 1: there is no column {missing[0]!r}: export again")
-            for row in reader:
-                where = f"{path}, line {reader.line_num}"
-                if len(row) != len(head):
-                    raise ExchangeError(f"{where}: {len(row)} fields instead of {len(head)}: export again")
-                yield where, dict(zip(head, row, strict=True))
-    except FileNotFoundError as error:
-        raise ExchangeError(f"{path} is missing: name a folder that `swr export` wrote, or a store") from error
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise ExchangeError(f"{path} is damaged ({error}): export again") from error
-    except OSError as error:
-        raise ExchangeError(f"{path} cannot be read ({error.strerror}): check its permissions") from error
 
 
 def _run(where: str, row: dict[str, str]) -> Row:
@@ -151,7 +146,9 @@ def _run(where: str, row: dict[str, str]) -> Row:
     return tuple(values[name] for name in RUN)
 
 
-def _epoch(where: str, row: dict[str, str], norms: dict[str, float], measures: dict[str, float]) -> Row:
+def _epoch(
+    where: str, row: dict[str, str], norms: dict[str, tuple[float, str]], measures: dict[str, tuple[float, str]]
+) -> Found:
     try:
         epoch, stage, total = int(row["epoch"]), int(row["stage"]), int(row["total"])
     except ValueError as error:
@@ -160,11 +157,19 @@ def _epoch(where: str, row: dict[str, str], norms: dict[str, float], measures: d
         _float(where, row, name) for name in ("train_loss", "train_accuracy", "test_accuracy", "seconds")
     )
     validation = _float(where, row, "validation_accuracy") if row["validation_accuracy"] else None
-    return row_of(Epoch(epoch, stage, total, train_loss, train, test, validation, norms, seconds, measures))
+    found = Epoch(epoch, stage, total, train_loss, train, test, validation, _values(norms), seconds, _values(measures))
+    return Found(row["run"], found, where, {name: line for name, (_, line) in (norms | measures).items()})
+
+
+def _values(named: dict[str, tuple[float, str]]) -> dict[str, float]:
+    return {name: value for name, (value, _) in named.items()}
 
 
 def _float(where: str, row: dict[str, str], name: str) -> float:
     try:
-        return float(row[name]) if row[name] else math.nan
+        value = float(row[name]) if row[name] else math.nan
     except ValueError as error:
         raise ExchangeError(f"{where}: {name} is {row[name]!r}, not a number: export again") from error
+    if row[name] and math.isnan(value):  # an export leaves such a field empty
+        raise ExchangeError(f"{where}: {name} of run {row.get('run', row.get('id'))} is {row[name]}: export again")
+    return value

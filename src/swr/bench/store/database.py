@@ -47,23 +47,39 @@ class Store:
 
     Args:
         path: The file.
-        create: Create it if it does not exist; otherwise that is an error.
+        create: Create it if it does not exist or is empty; otherwise that is an error.
         wait: Seconds to wait for another process that is writing.
+        read_only: Change nothing, not even files beside it; an older store is not migrated then, but refused.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, create: bool = True, wait: float = 30.0) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, create: bool = True, wait: float = 30.0, read_only: bool = False
+    ) -> None:
         self.path = Path(path)
         self.wait = wait
         if str(path) != ":memory:":
-            self._check_place(create)
+            self.check_place(self.path, create=create and not read_only)
         with self._readable_errors():
-            self._db = sqlite3.connect(self.path, timeout=wait, isolation_level=None)
+            place = f"{self.path.absolute().as_uri()}?mode=ro" if read_only else self.path
+            self._db = sqlite3.connect(place, timeout=wait, isolation_level=None, uri=read_only)
         try:
             with self._readable_errors():
-                self._open()
+                self._check_readable() if read_only else self._open()
         except BaseException:
             self._db.close()
             raise
+
+    @staticmethod
+    def check_place(path: Path, *, create: bool) -> None:
+        """Raise a StoreError if there can be no store at a path; nothing is opened or changed."""
+        if path.is_dir():
+            raise StoreError(f"{path} is a folder: name a file for the store, such as {path / 'swr.sqlite'}")
+        if not create and not path.exists():
+            raise StoreError(f"there is no store at {path}: `swr run` writes one, or name another with --store")
+        if not create and not path.stat().st_size:
+            raise StoreError(f"{path} is empty, not a store: name another with --store; `swr run` can make one of it")
+        if not path.parent.exists():
+            raise StoreError(f"the folder {path.parent} of the store {path.name} does not exist: create it first")
 
     @property
     def folder(self) -> Path:
@@ -118,6 +134,13 @@ class Store:
         """The run was stopped before its end and waits to be continued."""
         with self.writing():
             self._db.execute("UPDATE runs SET status = 'pending' WHERE id = ? AND status = 'running'", (run,))
+
+    def remove(self, runs: Iterable[str]) -> None:
+        """Remove runs with their epochs, all or none; those that are done too."""
+        rows = [(run,) for run in runs]
+        with self.writing():
+            self._db.executemany("DELETE FROM metrics WHERE run = ?", rows)
+            self._db.executemany("DELETE FROM runs WHERE id = ?", rows)
 
     def status(self, run: str) -> tuple[Status, float | None]:
         """The status of a run, and when it finished."""
@@ -188,14 +211,6 @@ class Store:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _check_place(self, create: bool) -> None:
-        if self.path.is_dir():
-            raise StoreError(f"{self.path} is a folder: name a file for the store, such as {self.path / 'swr.sqlite'}")
-        if not create and not self.path.exists():
-            raise StoreError(f"there is no store at {self.path}: `swr run` writes one, or name another with --store")
-        if not self.path.parent.exists():
-            raise StoreError(f"the folder {self.path.parent} of the store {self.path.name} does not exist: create it first")
-
     def _open(self) -> None:
         deadline = time.monotonic() + self.wait
         while True:  # SQLite does not wait here for another process that creates or opens the file at the same time
@@ -216,6 +231,10 @@ class Store:
                 self._db.execute(statement)
             self._db.execute(f"PRAGMA application_id = {APPLICATION}")
             self._db.execute(f"PRAGMA user_version = {SCHEMA}")
+
+    def _check_readable(self) -> None:
+        if (version := self._check_schema()) != SCHEMA:
+            raise StoreError(f"{self.path} has schema {version}, this swr reads {SCHEMA}: open it once where it can be written")
 
     def _check_schema(self) -> int:
         (application,) = self._db.execute("PRAGMA application_id").fetchone()

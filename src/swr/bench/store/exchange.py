@@ -5,6 +5,7 @@ preferred to an unfinished one, otherwise ours is kept.
 """
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,12 @@ from typing import get_args
 
 from swr.bench.experiments import RunConfig
 from swr.bench.store import csv_files
-from swr.bench.store.csv_files import ExchangeError, Row
+from swr.bench.store.csv_files import Row
 from swr.bench.store.database import Store
+from swr.bench.store.earlier_export import check_replaceable
+from swr.bench.store.run_checks import ExchangeError, Found, check_epochs
 from swr.bench.store.schema import COLUMNS, METRICS, Status, epoch_of, row_of
+from swr.bench.training import Epoch
 from swr.bench.words import plural
 from swr.errors import SWRError
 
@@ -38,11 +42,12 @@ class Merged:
         return text + (f", {self.foreign} of another version of swr left out" if self.foreign else "")
 
 
-def export(store: Path, folder: Path) -> str:
+def export(store: Path, folder: Path, *, unfinished: bool = False) -> str:
     """Write a store as CSV files, also while runs are being written to it.
 
     Args:
-        folder: It is created; files of an earlier export in it are replaced, others are not touched.
+        folder: It is created; files of an earlier export in it are replaced if the store has all of their runs.
+        unfinished: Write also the runs that are waiting, running or failed.
 
     Returns:
         A sentence on what was written.
@@ -50,8 +55,12 @@ def export(store: Path, folder: Path) -> str:
     if folder.exists() and not folder.is_dir():
         raise ExchangeError(f"{folder} is a file: name a folder with --output")
     with Store(store, create=False) as opened:
-        runs, epochs = csv_files.write(opened, folder)
-    return f"{plural(runs, 'run')} and {epochs} epochs of {store} are in {folder}: {', '.join(csv_files.FILES)}"
+        check_replaceable(folder, opened)
+        written = csv_files.write(opened, folder, unfinished=unfinished)
+    what = f"{plural(written.runs, 'run')} and {plural(written.epochs, 'epoch')}"
+    text = f"{what} of {store} are in {folder}: {', '.join(csv_files.FILES)}"
+    left_out = f"; {plural(written.left_out, 'unfinished run')} left out, --unfinished adds them"
+    return text + (left_out if written.left_out else "")
 
 
 def merge(source: Path, store: Path) -> Merged:
@@ -67,21 +76,24 @@ def merge(source: Path, store: Path) -> Merged:
         raise ExchangeError(f"{source} is the store itself: name another one")
     if source.is_dir():
         runs, epochs = csv_files.read(source)
-        return _merge(runs, lambda run: epochs[run], store)
+        return _merge(runs, epochs.__getitem__, store)
     if not _is_sqlite(source):
         raise ExchangeError(f"{source} is no store (no SQLite file): name a store, or a folder that `swr export` wrote")
     with Store(source, create=False) as other, other.reading() as db:
 
-        def read(run: str) -> list[Row]:
+        def read(run: str) -> list[Found]:
             rows = db.execute(f"SELECT {METRICS} FROM metrics WHERE run = ? ORDER BY epoch", (run,))
-            return [row_of(epoch_of(row)) for row in rows]
+            return [Found(run, _epoch(f"{source}, run {run}", row), str(source)) for row in rows]
 
         rows = db.execute(f"SELECT {COLUMNS} FROM runs ORDER BY created, id").fetchall()
         return _merge([(f"{source}, run {row[0]}", row) for row in rows], read, store)
 
 
-def _merge(runs: list[tuple[str, Row]], epochs: Callable[[str], list[Row]], path: Path) -> Merged:
+def _merge(runs: list[tuple[str, Row]], epochs: Callable[[str], list[Found]], path: Path) -> Merged:
     configs = [_check(where, row) for where, row in runs]  # all of them, before a store is changed or created
+    for (where, row), config in zip(runs, configs, strict=True):
+        if config is not None:
+            check_epochs(where, config, row[2], epochs(row[0]))
     merged = Merged()
     with Store(path) as store, store.writing() as db:
         known = dict(db.execute("SELECT id, status FROM runs").fetchall())
@@ -102,8 +114,7 @@ def _merge(runs: list[tuple[str, Row]], epochs: Callable[[str], list[Row]], path
                 f" VALUES (?, ?, ?, ?, {_marks(row)})",
                 (config.experiment, config.column, config.method, config.seed, *row),
             )
-            rows = epochs(run)
-            if rows:
+            if rows := [row_of(one.epoch) for one in epochs(run)]:
                 db.executemany(f"INSERT INTO metrics (run, {METRICS}) VALUES (?, {_marks(rows[0])})", [(run, *r) for r in rows])
     return merged
 
@@ -127,9 +138,25 @@ def _check(where: str, row: Row) -> RunConfig | None:
             f"{where}: the id {run!r} does not belong to the configuration, which has {config.identity}: "
             "one of them was changed; export again from an undamaged store"
         )
+    for name, value in zip(("created", "started", "finished", "seconds"), row[8:], strict=True):
+        if value is not None and not (isinstance(value, int | float) and 0 <= value < math.inf):
+            raise ExchangeError(f"{where}: {name} of run {run} is {value}: export again from an undamaged store")
     if host is None or created is None:
         raise ExchangeError(f"{where}: host or created is empty: export again from an undamaged store")
     return config
+
+
+def _epoch(where: str, row: Row) -> Epoch:
+    """An epoch of a store, whose columns may hold anything."""
+    numbers = [*row[:7], row[8]]
+    try:
+        epoch = epoch_of(row)
+        numbers += [*epoch.norms.values(), *epoch.measures.values()]
+    except AttributeError as error:
+        raise ExchangeError(f"{where}, epoch {row[0]!r}: norms or measures are damaged ({error}): restore a copy") from error
+    if wrong := [value for value in numbers if not isinstance(value, int | float | None)]:
+        raise ExchangeError(f"{where}, epoch {row[0]!r}: {wrong[0]!r} is not a number: restore a copy")
+    return epoch
 
 
 def _is_sqlite(path: Path) -> bool:

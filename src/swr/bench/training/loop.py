@@ -11,14 +11,16 @@ number of threads.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
+from itertools import accumulate, chain, repeat
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
 
 from swr import methods
 from swr.bench.data import Dataset, load
@@ -33,6 +35,7 @@ from swr.bench.training.epoch import Epoch
 from swr.bench.training.feed import Feed
 from swr.bench.training.online import Online
 from swr.bench.training.process import flushed_denormals
+from swr.bench.training.schedule import lr_at
 from swr.methods.bases.decay import Decay
 from swr.methods.tools.layers import convolutions, weights
 from swr.norms import frobenius_norms
@@ -44,7 +47,7 @@ def run(
     config: RunConfig,
     checkpoint: Path,
     *,
-    data: Path | None = None,
+    data: Path | Dataset | None = None,
     device: str = "cpu",
     every: float = 30.0,
     report: Callable[[Epoch], None] = lambda epoch: None,
@@ -55,12 +58,12 @@ def run(
 
     Args:
         checkpoint: A file, written at the end of epochs. It is not removed at the end; the caller does that.
-        data: Folder with the official files of the datasets.
+        data: Folder with the official files of the datasets, or the run's dataset itself.
         device: Of torch, one for which Adam can be fused (``cpu``, ``cuda``).
         every: Seconds between two checkpoints; more if writing one takes over a twentieth of that. 0: after each epoch.
         report: Called with every epoch, those in the checkpoint first. If it raises, the checkpoint is brought up to date.
     """
-    dataset = load(find_column(config.column).dataset, data)
+    dataset = data if isinstance(data, Dataset) else load(find_column(config.column).dataset, data)
     cuda = [torch.device(device)] if torch.device(device).type == "cuda" else []
     with flushed_denormals(), torch.random.fork_rng(devices=cuda):
         training = Training(config, dataset, device)
@@ -114,8 +117,12 @@ class Training:
         self.method = methods.build(
             config.method, self.model, example, seed=seed_of(config.seed, "method"), **dict(config.hyper)
         )
-        # autograd differentiates a penalty together with the loss, in one backward pass; L2's gradient is known
-        self._penalty_in_loss = type(self.method).penalty is not methods.Method.penalty and not isinstance(self.method, Decay)
+        # autograd differentiates a penalty together with the loss, in one backward pass; L2's gradient is known, and is only
+        # needed before the step if the gradient of both together is clipped
+        self._penalty_in_loss = any(
+            type(part).penalty is not methods.Method.penalty and not (isinstance(part, Decay) and config.clip is None)
+            for part in methods.parts_of(self.method)
+        )
         if self._penalty_in_loss:
             self.method.attach(self.optimizer, penalty="loss")
         else:
@@ -130,6 +137,8 @@ class Training:
         self._experiment = experiments().get(config.experiment)
         self._classes, self._shown = dataset.classes, -1
         self._weights = weights(self.model)
+        steps = ([-(-len(stage.indices) // config.batch_size)] * stage.epochs for stage in self.material.stages)
+        self._steps = list(accumulate(chain.from_iterable(steps), initial=0))  # before each epoch, and in the end
         torch.manual_seed(seed_of(config.seed, "training"))
 
     def epoch(self) -> Epoch:
@@ -143,10 +152,7 @@ class Training:
             loss_fn = self._loss if self.task.train.hidden is None else self.loss
             self.method.new_task(_StageBatches(self, index), loss_fn)
             at_start = self.accuracy(self.test) if self.task.tested is None else None
-        drops = sum(1 for drop in self.config.lr_drops if drop <= number)
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.config.lr * self.config.lr_factor**drops
-        loss, accuracy = self.pass_over(self.material.stages[index].indices)
+        loss, accuracy = self.pass_over(self.material.stages[index].indices, self._rates(number))
         test = self.accuracy(self.test, self.task.test, self.task.tested)
         validation = None if self.validation is None else self.accuracy(self.validation)
         norms = frobenius_norms([p.detach() for p in self._weights.values()]).tolist()
@@ -169,8 +175,12 @@ class Training:
             measures=measures,
         )
 
-    def pass_over(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        """Train on these examples once, in a random order; returns mean loss and accuracy, still on the device."""
+    def pass_over(self, indices: Tensor, rates: Iterable[float] | None = None) -> tuple[Tensor, Tensor]:
+        """Train on these examples once, in a random order; returns mean loss and accuracy, still on the device.
+
+        Args:
+            rates: The learning rate of each step; None: that of the configuration.
+        """
         model, optimizer, method, view = self.model, self.optimizer, self.method, self.task.train
         loss_fn = self._loss
         parameters = list(model.parameters())
@@ -178,7 +188,12 @@ class Training:
         order = order.to(self.device, non_blocking=True)
         count = _Count(answers=not self.scenario.regression)
         model.train()
-        for index in torch.split(order, self.config.batch_size):
+        batches, now = torch.split(order, self.config.batch_size), None
+        for index, rate in zip(batches, repeat(self.config.lr, len(batches)) if rates is None else rates, strict=True):
+            if rate != now:
+                now = rate
+                for group in optimizer.param_groups:
+                    group["lr"] = rate
             inputs, labels = view.batch(self.train, index, reuse=True)
             outputs = view.outputs(model(inputs))
             loss = loss_fn(outputs, labels)
@@ -189,6 +204,8 @@ class Training:
             for p in parameters:  # what zero_grad does, without its bookkeeping
                 p.grad = None
             loss.backward()
+            if self.config.clip is not None:
+                clip_grad_norm_(parameters, self.config.clip, foreach=True)
             optimizer.step()
         return count.means()
 
@@ -241,6 +258,11 @@ class Training:
         self.done = int(state["done"])
         if self.online is not None:  # older checkpoints of other scenarios do not have this entry
             self.online.load_state_dict(state["online"])
+
+    def _rates(self, number: int) -> list[float]:
+        """The learning rate of each step of an epoch."""
+        steps = range(self._steps[number - 1], self._steps[number])
+        return [lr_at(self.config, number, step, self._steps[-1]) for step in steps]
 
     def _show(self, stage: int) -> None:
         """Compute what a stage shows."""

@@ -31,6 +31,8 @@ class UnitMethod(Method):
         optimizer_state: what the optimizer forgets of recycled units, a policy of :mod:`swr.methods.tools.optimizer_state`.
     """
 
+    owns = frozenset({"which units are recycled"})
+
     def __init__(
         self,
         model: nn.Module,

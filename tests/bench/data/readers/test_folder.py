@@ -172,3 +172,38 @@ def test_an_image_of_too_many_pixels_is_refused_before_it_is_decoded(tmp_path, m
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 19)
     with pytest.raises(DataError, match="exceeds limit of 19 pixels"):
         load(f"folder:{root}")
+
+
+def test_one_class_is_refused(tmp_path):
+    root = image_folder(tmp_path / "pets", classes=("cat",))
+    with pytest.raises(DataError, match="train holds one class only, cat: there is nothing to tell apart, add another"):
+        load(f"folder:{root}")
+    assert "one class only" in status(f"folder:{root}").problem
+
+
+@pytest.mark.parametrize("link", ["train/again", "train/cat/again", "train/cat/deep/again", "test/cat/again"])
+@pytest.mark.parametrize("up", ["root", "parent"])
+def test_a_link_back_into_the_folder_is_refused(tmp_path, link, up):
+    root = image_folder(tmp_path / "pets")
+    path = root / link
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(root if up == "root" else path.parent, target_is_directory=True)
+    with pytest.raises(DataError, match=f"{path.name} is a symbolic link back to .*, whose images would be read again"):
+        load(f"folder:{root}")
+
+
+def test_two_links_in_a_circle_are_refused(tmp_path):
+    root = image_folder(tmp_path / "pets")
+    (root / "train/cat/dogs").symlink_to(root / "train/dog")
+    (root / "train/dog/cats").symlink_to(root / "train/cat")
+    with pytest.raises(DataError, match="is a symbolic link back to"):
+        load(f"folder:{root}")
+
+
+def test_links_to_other_places_are_followed(tmp_path):
+    other = image_folder(tmp_path / "other")
+    root = image_folder(tmp_path / "pets")
+    (root / "train/ant").symlink_to(other / "train/cat")
+    (root / "train/cat/more").symlink_to(other / "train/dog")
+    dataset = load(f"folder:{root}")
+    assert dataset.train.labels.tolist() == [0, 0, 1, 1, 1, 1, 2, 2]

@@ -3,9 +3,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from data_writers import encoded, tiny_members, write, zipped
 
-from swr.bench.data import SOURCES, DataError, check, load
+from swr.bench.data import SOURCES, DataError, check, download, load
 
 TOP = "tiny-imagenet-200/"
 ANNOTATIONS = f"{TOP}val/val_annotations.txt"
@@ -110,3 +111,52 @@ def test_a_damaged_zip_is_named(tmp_path, change, message):
     with pytest.raises(DataError, match=message):
         load("tinyimagenet", tmp_path)
     assert "problem=None" not in repr(check("tinyimagenet", tmp_path))
+
+
+def extracted(folder, members):
+    for name, data in members.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+def test_an_extracted_folder_is_read_as_the_zip_is(tmp_path):
+    write(tmp_path / "packed", {"tiny-imagenet-200.zip": zipped(tiny_members())})
+    extracted(tmp_path / "plain", tiny_members())
+    (tmp_path / "plain" / TOP / "test/images").mkdir(parents=True)
+    (tmp_path / "plain" / TOP / "test/images/test_0.JPEG").write_bytes(b"not read")
+    packed, plain = (load("tinyimagenet", tmp_path / place, download=False) for place in ("packed", "plain"))
+    for split in ("train", "test"):
+        for part in ("images", "labels"):
+            assert torch.equal(getattr(getattr(plain, split), part), getattr(getattr(packed, split), part))
+    assert (plain.classes, plain.mean, plain.std) == (packed.classes, packed.mean, packed.std)
+    found = check("tinyimagenet", tmp_path / "plain")
+    assert (found.problem, found.official) == (None, None), "what was extracted has no published hash"
+    assert download("tinyimagenet", tmp_path / "plain").files == ((tmp_path / "plain" / TOP).resolve(),)
+
+
+def test_an_extracted_folder_that_changes_is_read_again(tmp_path):
+    extracted(tmp_path, tiny_members())
+    assert len(load("tinyimagenet", tmp_path, download=False).train) == 9
+    (tmp_path / TOP / "train/n01/images/n01_0.JPEG").unlink()
+    assert len(load("tinyimagenet", tmp_path, download=False).train) == 8
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (without(ANNOTATIONS), "holds no val/val_annotations.txt"),
+        (without(f"{TOP}val/images/val_3.JPEG"), r"holds no val/images/val_3.JPEG.*line 4"),
+        (tiny_members() | {f"{TOP}train/n01/images/x.JPEG": b"no"}, r"x.JPEG in .* is not a readable image"),
+        (tiny_members() | {f"{TOP}train/n01/images/x.JPEG": bytes(9 << 20)}, "has 9437184 bytes, more than the 1048576"),
+    ],
+)
+def test_a_damaged_folder_is_refused(tmp_path, members, message):
+    extracted(tmp_path, members)
+    with pytest.raises(DataError, match=message):
+        load("tinyimagenet", tmp_path, download=False)
+
+
+def test_the_zip_comes_before_the_folder_since_it_can_be_checked(tmp_path):
+    extracted(tmp_path, tiny_members())
+    write(tmp_path, {"tiny-imagenet-200.zip": zipped(tiny_members())})
+    assert check("tinyimagenet", tmp_path).files[0].name == "tiny-imagenet-200.zip"

@@ -55,7 +55,6 @@ def test_the_scale_is_one_of_tasks_or_of_the_epochs_of_a_task():
         ({"validation": 0.1}, "held-out"),
         ({"label_noise": 0.1}, "label noise"),
         ({"examples": 0}, "at least 1"),
-        ({"scenario": "continued", "examples": 5}, "but for a stream"),
     ],
 )
 def test_what_a_stream_cannot_have_is_refused(change, message):

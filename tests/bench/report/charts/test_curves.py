@@ -66,10 +66,10 @@ def test_a_failed_run_is_not_part_of_a_line_and_one_seed_has_no_band(results, dr
 def test_norms_have_a_small_chart_for_every_layer(results, drawn):
     chart = next(chart for name, chart in drawn.items() if name.startswith("warm-start-norms-cifar-10"))
     assert chart.wide
-    assert {row["layer"] for row in rows(chart)} == {"1.weight", "3.weight", "5.weight"}
+    assert {row["layer"] for row in rows(chart)} == {"1.weight", "conv 2 · 3.weight", "5.weight"}
     runs = [r for r in results.records if r.config.column == "cifar10-cnn" and r.config.experiment == "warm-start"]
     last = [results.epochs[r.id][-1].norms["3.weight"] for r in runs if r.config.line == "l2"]
-    (row,) = [r for r in rows(chart) if (r["line"], r["layer"], r["epoch"]) == ("L2", "3.weight", 30)]
+    (row,) = [r for r in rows(chart) if (r["line"], r["layer"], r["epoch"]) == ("L2", "conv 2 · 3.weight", 30)]
     assert row["norm"] == pytest.approx(np.mean(last), rel=1e-4)
 
 
@@ -92,3 +92,36 @@ def test_of_several_coefficients_the_protocols_is_drawn_and_the_caption_says_so(
     assert all(record.config.hyper != (("coefficient", 0.5),) for panel in found for record in panel.lines[0].records)
     first = next(iter(charts(Results([*other, *some], epochs))))
     assert "one choice of hyper-parameters" in first.caption
+
+
+def marks(chart):
+    return [unit["mark"]["type"] for unit in layers(chart.spec())]
+
+
+def test_one_epoch_is_a_point_and_more_are_a_line(results, drawn):
+    record = next(r for r in results.records if r.config.experiment == "lr-decay")
+    epochs = results.epochs[record.id]
+    first, norms = charts(Results([replace(record, last=epochs[0])], {record.id: epochs[:1]}))
+    assert [row["epoch"] for row in rows(first, "alone")] == [1]
+    assert marks(norms).count("point") == 1
+    several = next(chart for name, chart in drawn.items() if name.startswith("lr-decay-accuracy"))
+    assert "alone" not in several.data
+    assert marks(several).count("point") == marks(first).count("point") - 1
+
+
+def test_the_band_of_an_accuracy_stays_between_zero_and_one(results):
+    records = [r for r in results.records if r.config.experiment == "lr-decay" and r.config.line == "swr"]
+    values = {records[0].id: 1.0, records[1].id: 0.5}
+    epochs = {run: [replace(e, test_accuracy=value) for e in results.epochs[run]] for run, value in values.items()}
+    found = rows(charts(Results(records, epochs))[0])
+    assert {(row["low"], row["mean"], row["high"]) for row in found} == {(0.39645, 0.75, 1.0)}
+
+
+def test_lines_and_columns_have_one_order_however_they_were_run(results, drawn):
+    turned = Results(results.records[::-1], results.epochs)
+    again = {chart.id: chart for chart in charts(turned)}
+    assert list(again) == list(drawn)
+    legends = [(name, chart.spec()["params"][1]["value"]) for name, chart in drawn.items() if "accuracy" in name]
+    assert legends == [(name, again[name].spec()["params"][1]["value"]) for name, _ in legends]
+    (warm,) = [[entry["line"] for entry in value] for name, value in legends if name.startswith("warm-start-accuracy-mnist")]
+    assert warm == ["vanilla (cold start)", "vanilla", "L2", "L2 Init", "S&P", "head reset", "SWR"]

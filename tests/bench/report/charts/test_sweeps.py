@@ -1,10 +1,11 @@
 """Accuracy against hyper-parameters."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from swr.bench.report.charts.gallery import charts
+from swr.bench.report.charts.gallery import charts, remarks
 from swr.bench.report.results import Results
 
 
@@ -52,3 +53,19 @@ def test_three_coefficients_are_ranked_by_name(results):
     best = max(three, key=lambda record: record.last.validation_accuracy)
     order = layers(chart.spec())[0]["encoding"]["y"]["sort"]
     assert order[0] == " ".join(f"{'λ' if key == 'coefficient' else key}={value:g}" for key, value in best.config.hyper)
+
+
+def test_fewer_than_three_points_are_a_sentence(results):
+    swept = [r for r in results.records if r.config.method == "l2" and r.config.experiment == "generalization"]
+    choices = sorted({r.config.hyper for r in swept})
+    two = Results([r for r in swept if r.config.hyper in choices[:2]], {})
+    assert charts(two) == []
+    (sentence,) = remarks(two)["generalization"]
+    assert re.fullmatch(
+        r"L2 on MNIST \(MLP\), 10 of 200 epochs, 10 % of the training data held out: held-out accuracy "
+        r"0\.\d{4} with λ=1e-05 \(2 seeds\), 0\.\d{4} with λ=0.0001 \(2 seeds\)\.",
+        sentence,
+    )
+    three = Results([r for r in swept if r.config.hyper in choices[:3]], {})
+    assert len(charts(three)) == 1
+    assert remarks(three) == {}

@@ -1,10 +1,11 @@
 """The user's own images: ``PATH/train/<class>/*`` and ``PATH/test/<class>/*``, all of one size.
 
 Classes are the sub-folders of ``train``, in alphabetical order. Images may lie deeper than that; files with other
-suffixes, and names that start with a dot, are ignored. If every image is grey there is one channel, else three.
+suffixes, and names that start with a dot, are ignored. A link to a folder is followed, one back into itself is an error.
+If every image is grey there is one channel, else three.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,8 @@ def listing(root: Path) -> tuple[int, Labelled, Labelled]:
         if not root.is_dir():
             raise DataError(f"{root} is not a folder: name one that holds train/<class>/ and test/<class>/")
         names = _classes(root / "train")
+        if len(names) == 1:
+            raise DataError(f"{root / 'train'} holds one class only, {names[0]}: there is nothing to tell apart, add another")
         number = {name: index for index, name in enumerate(names)}
         unknown = [name for name in _classes(root / "test") if name not in number]
         if unknown:
@@ -79,12 +82,26 @@ def _classes(folder: Path) -> list[str]:
 def _files(folder: Path, number: dict[str, int]) -> Labelled:
     found = []
     for name in _classes(folder):
-        files = sorted(
-            path
-            for path in (folder / name).rglob("*")
-            if path.suffix.lower() in FORMATS and not path.name.startswith(".") and path.is_file()
-        )
+        files = list(_images(folder / name, (folder.parent.resolve(), folder.resolve())))
         if not files:
             raise DataError(f"{folder / name} holds no images ({' '.join(FORMATS)}): add some or remove the folder")
         found += [(path, number[name]) for path in files]
     return found
+
+
+def _images(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
+    """The images in a folder and below it, sorted; links to other folders are followed.
+
+    Args:
+        above: The folders that led here, without links.
+    """
+    here = folder.resolve()
+    if here in above:
+        raise DataError(f"{folder} is a symbolic link back to {here}, whose images would be read again: remove it")
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):
+            continue
+        if path.is_dir():
+            yield from _images(path, (*above, here))
+        elif path.suffix.lower() in FORMATS and path.is_file():
+            yield path

@@ -1,16 +1,17 @@
-"""Tiny ImageNet, read from the official zip in place.
+"""Tiny ImageNet, read from the official zip in place, or from the folder that it was extracted to.
 
     train/<wnid>/images/*.JPEG       the class is the folder
     val/images/*.JPEG                the class is in val/val_annotations.txt; these are the test split,
                                      since the official test images have no published labels
     wnids.txt                        the order of the classes
 
-A zip with fewer classes or images than published is read as well; its classes are numbered among those present.
+One with fewer classes or images than published is read as well; its classes are numbered among those present.
 """
 
-import zipfile
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +26,46 @@ from swr.bench.data.sources import Source
 ANNOTATIONS = "val/val_annotations.txt"
 IMAGE_LIMIT = 1 << 20  # bytes; the published images have some 2,000
 TEXT_LIMIT = 1 << 24
+PARTS = ("wnids.txt", "train", "val")
+"""what is read of a folder"""
+
+
+@dataclass(frozen=True)
+class Members:
+    """The files of an archive, packed or extracted."""
+
+    names: list[str]
+    """with slashes between folders"""
+    read: Callable[[str, int], bytes]
+    """the bytes of a file, at most as many as expected"""
+
+
+@contextmanager
+def opened_members(path: Path) -> Iterator[Members]:
+    """The files of a zip or of a folder."""
+    if path.is_dir():
+        files = {file.relative_to(path).as_posix(): file for part in PARTS for file in _files(path / part)}
+        yield Members(list(files), lambda name, limit: _read_file(files[name], limit))
+        return
+    with open_zip(path) as archive:
+        yield Members(archive.namelist(), lambda name, limit: read_member(archive, path, name, limit))
+
+
+def identity(folder: Path) -> list[str]:
+    """What the decoded tensors of an extracted folder depend on: its lists, and when each folder of images was changed."""
+    places = [*(folder / part for part in PARTS), *folder.glob("train/*/images"), folder / ANNOTATIONS, folder / "val/images"]
+    found = [(place, place.stat()) for place in sorted(set(places)) if place.exists()]
+    return [f"{place} {stat.st_size} {stat.st_mtime_ns}" for place, stat in found]
 
 
 def read(source: Source, path: Path) -> tuple[int, Split, Split]:
-    """The number of classes, the training and the test split."""
-    with open_zip(path) as archive:
-        names = archive.namelist()
+    """The number of classes, the training and the test split.
+
+    Args:
+        path: The zip, or the folder.
+    """
+    with opened_members(path) as archive:
+        names = archive.names
         prefix = next((name.removesuffix(ANNOTATIONS) for name in names if name.endswith(ANNOTATIONS)), None)
         if prefix is None:
             raise DataError(f"{path} holds no {ANNOTATIONS}: it is not Tiny ImageNet's archive, {source.remedy}")
@@ -59,23 +94,21 @@ def _train_members(path: Path, names: list[str], prefix: str) -> dict[str, list[
     return train
 
 
-def _class_order(archive: zipfile.ZipFile, path: Path, prefix: str, present: set[str]) -> list[str]:
-    if f"{prefix}wnids.txt" not in archive.namelist():
+def _class_order(archive: Members, path: Path, prefix: str, present: set[str]) -> list[str]:
+    if f"{prefix}wnids.txt" not in archive.names:
         return sorted(present)
-    listed = list(dict.fromkeys(_text(archive, path, f"{prefix}wnids.txt").split()))
+    listed = list(dict.fromkeys(_text(archive, f"{prefix}wnids.txt").split()))
     unlisted = present.difference(listed)
     if unlisted:
         raise DataError(f"{path} holds training images of class {min(unlisted)}, which wnids.txt does not list")
     return [wnid for wnid in listed if wnid in present]
 
 
-def _test_members(
-    archive: zipfile.ZipFile, path: Path, names: list[str], prefix: str, number: dict[str, int]
-) -> list[tuple[str, int]]:
+def _test_members(archive: Members, path: Path, names: list[str], prefix: str, number: dict[str, int]) -> list[tuple[str, int]]:
     folder = f"{prefix}val/images/"
     left = {name for name in names if name.startswith(folder) and name != folder}
     members = []
-    for index, line in enumerate(_text(archive, path, prefix + ANNOTATIONS).splitlines(), 1):
+    for index, line in enumerate(_text(archive, prefix + ANNOTATIONS).splitlines(), 1):
         image, wnid = (*line.split("\t"), "")[:2]
         if wnid not in number:
             raise DataError(f"{path} has class {wnid!r} in line {index} of {ANNOTATIONS}, but no training images of it")
@@ -89,18 +122,16 @@ def _test_members(
     return members
 
 
-def _text(archive: zipfile.ZipFile, path: Path, name: str) -> str:
-    return read_member(archive, path, name, TEXT_LIMIT).decode("utf-8", "replace")
+def _text(archive: Members, name: str) -> str:
+    return archive.read(name, TEXT_LIMIT).decode("utf-8", "replace")
 
 
-def _decode(
-    source: Source, archive: zipfile.ZipFile, path: Path, members: list[tuple[str, int]], show: Callable[[int], None]
-) -> Split:
+def _decode(source: Source, archive: Members, path: Path, members: list[tuple[str, int]], show: Callable[[int], None]) -> Split:
     channels, height, width = source.shape
     images = np.empty((len(members), *source.shape), np.uint8)
     for index, (name, _) in enumerate(members):
         where = f"{name} in {path}"
-        with opened(where, read_member(archive, path, name, IMAGE_LIMIT)) as image:
+        with opened(where, archive.read(name, IMAGE_LIMIT)) as image:
             if image.size != (width, height):
                 raise DataError(
                     f"{where} has {image.size[0]}x{image.size[1]} pixels instead of {width}x{height}: {source.remedy}"
@@ -108,3 +139,20 @@ def _decode(
             images[index] = planes(image, channels)
         show(index + 1)
     return Split(torch.from_numpy(images), torch.tensor([label for _, label in members]))
+
+
+def _files(place: Path) -> Iterator[Path]:
+    """A file itself, or the files below a folder."""
+    if place.is_file():
+        yield place
+    elif place.is_dir():
+        yield from (path for path in sorted(place.rglob("*")) if not path.name.startswith(".") and path.is_file())
+
+
+def _read_file(path: Path, limit: int) -> bytes:
+    try:
+        if path.stat().st_size > limit:
+            raise DataError(f"{path} has {path.stat().st_size} bytes, more than the {limit} expected there")
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error}): check the file and its permissions") from error

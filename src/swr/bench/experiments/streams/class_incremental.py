@@ -30,6 +30,7 @@ class ClassIncremental(Stream):
     about = "more classes at each stage, all their images kept: test accuracy on the classes so far"
     sizes: Mapping[str, Size] = {"cifar100-cnn": Size(20, (100,), batch_size=256), "digits-mlp": Size(5, (20,), batch_size=32)}
     data = "grows"
+    draws = False
     metric = TEST
 
     def examples(self, run: RunConfig, train: Split, classes: int) -> list[Tensor]:

@@ -32,6 +32,7 @@ class FivePlusOne(Stream):
     title = "5+1 classes"
     about = "five new classes, then one, then five others: accuracy on the tasks of five"
     sizes: Mapping[str, Size] = {"cifar100-cnn": Size(30, (10, 50), batch_size=32)}
+    draws = False
 
     def counts(self, stage: int) -> bool:
         """The hard tasks do."""

@@ -28,6 +28,7 @@ class LabelPermutation(Stream):
     about = "one pass over new images a task, the classes renamed each time"
     sizes: Mapping[str, Size] = {"cifar10-cnn": Size(400, examples=2_500), "digits-mlp": Size(200)}
     hyper: Mapping[str, Mapping[str, Hyper]] = {"digits-mlp": tuned(shrink_perturb=0.4, l2=1e-3, l2_init=1e-3, swr=1e-3)}
+    always_tests = True
 
     def examples(self, run: RunConfig, train: Split, classes: int) -> list[Tensor]:
         """Drawn again for every task, if they are not all."""

@@ -29,6 +29,7 @@ class PermutedPixels(Stream):
     about = "one pass over the images a task, their pixels in a new order each time"
     sizes: Mapping[str, Size] = {"mnist-mlp": Size(500, examples=10_000), "digits-mlp": Size(200, lr=3e-3)}
     hyper: Mapping[str, Mapping[str, Hyper]] = {"digits-mlp": tuned(shrink_perturb=0.4, l2=1e-3, l2_init=1e-3, swr=1e-2)}
+    always_tests = True
 
     def task(self, run: RunConfig, stage: int, train: Split, test: Split, classes: int) -> Task:
         """The same order for both splits."""

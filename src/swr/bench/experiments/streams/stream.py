@@ -67,8 +67,10 @@ class Stream(Experiment, Scenario):
     methods = METHODS
     data = "replaced"
     metric = ACCURACY
+    always_tests = False
     reference = "full-reset"
     holds_out = False
+    draws = True
 
     def __init__(self) -> None:
         self.scenario = self
@@ -81,18 +83,17 @@ class Stream(Experiment, Scenario):
             "scenario": self.name,
             "epochs": size.stages(scale),
             "batch_size": size.batch_size,
+            "clip": column.clip,
             "lr": size.lr,
             "examples": size.examples,
         }
 
     def check(self, run: RunConfig) -> None:
-        """Several tasks, as many examples as wanted, and nothing else."""
+        """Several tasks, and nothing that only a few long stages have."""
         if len(run.epochs) < 2:
             raise OptionError(f"the scenario {self.name} does not fit {len(run.epochs)} stages of epochs.")
         if run.cold or run.label_noise or run.validation:
             raise OptionError(f"a stream must be without a cold start, label noise or held-out data, found {self.name!r}.")
-        if run.examples is not None and run.examples < 1:
-            raise OptionError(f"examples must be at least 1, found {run.examples!r}.")
 
     def examples(self, run: RunConfig, train: Split, classes: int) -> list[Tensor]:
         """By default the same examples in every task."""

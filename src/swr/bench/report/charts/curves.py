@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import altair as alt
 import numpy as np
 
+from swr.bench.report.cells import SHARE
 from swr.bench.report.charts.marks import HEIGHT, ROWS, SMALL, Chart, Legend, Rows, number, slug
 from swr.bench.report.charts.series import Curve, Line, Panel, curve, drawn, finals, mean, thinned
+from swr.bench.report.layer_names import layer_name
 from swr.bench.report.results import Results
 from swr.bench.training import Epoch
 from swr.bench.training.online import present
@@ -31,7 +34,8 @@ def accuracy(panel: Panel, results: Results) -> Chart | None:
     references dashed."""
     config = panel.lines[0].records[0].config
     what = config.setting.metric.axis
-    return _lines(panel, results, lambda epoch: present(config, epoch), what, "accuracy", references=True)
+    bounds = None if config.setting.metric.field == "train_loss" else SHARE
+    return _lines(panel, results, lambda epoch: present(config, epoch), what, "accuracy", references=True, bounds=bounds)
 
 
 def measures(panel: Panel, results: Results) -> Iterator[Chart]:
@@ -54,6 +58,7 @@ def norms(panel: Panel, results: Results) -> Chart | None:
     """The Frobenius norm of every layer's weight over the epochs, a small chart per layer."""
     runs = {line.title: drawn(line, results) for line in panel.lines}
     layers = list(dict.fromkeys(name for found in runs.values() for epochs in found for e in epochs[:1] for name in e.norms))
+    names = {layer: layer_name(panel.column, layer) for layer in layers}
     ends = _ends(panel)
     rows = []
     for key, line in _keys(panel.lines):
@@ -64,27 +69,34 @@ def norms(panel: Panel, results: Results) -> Chart | None:
             found = curve(few, lambda epoch, layer=layer: epoch.norms.get(layer))  # type: ignore[misc]
             for epoch, value in zip(found.epochs, found.mean, strict=True):
                 at = int(epoch) + panel.shift(line)
-                rows.append({"line": line.title, "key": key, "layer": layer, "epoch": at, "norm": number(value)})
+                named = names[layer]
+                rows.append({"line": line.title, "key": key, "layer": named, "epoch": at, "norm": number(value)})
     if not rows:
         return None
     legend = Legend(panel.lines)
-    x = alt.X("epoch:Q", title="epoch", axis=alt.Axis(grid=False, tickCount=4))
+    x = alt.X("epoch:Q", title="epoch", axis=alt.Axis(grid=False, tickMinStep=1, tickCount=4))
     y = alt.Y("norm:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4, labelFlush=True))
     lines = alt.Chart().transform_filter(legend.shown).mark_line(strokeWidth=1.75).encode(x, y, legend.colour, legend.dash)
     numbers = [alt.Tooltip(f"{key}:Q", title=line.title, format=".4~g") for key, line in _keys(panel.lines)]
     pivot = alt.Chart().transform_pivot("key", value="norm", groupby=["layer", "epoch"])
     hover = _rule(pivot, x, SMALL_POINTS, [alt.Tooltip("layer:N"), alt.Tooltip("epoch:Q"), *numbers])
+    single = len({row["epoch"] for row in rows}) == 1
+    points = alt.Chart().transform_filter(legend.shown).mark_point(filled=True, size=60, opacity=1)
     facets = (
-        alt.layer(lines, hover)
+        alt.layer(lines, *([points.encode(x, y, legend.colour)] if single else []), hover)
         .properties(width=SMALL, height=130)
         .add_params(legend.shown)
-        .facet(alt.Facet("layer:N", title=None, sort=layers, header=alt.Header(labelLimit=SMALL)), columns=3, data=ROWS)
+        .facet(
+            alt.Facet("layer:N", title=None, sort=list(names.values()), header=alt.Header(labelLimit=SMALL)),
+            columns=3,
+            data=ROWS,
+        )
         .resolve_scale(y="independent")
         .properties(spacing=24)
     )
     caption = "Frobenius norm of each layer's weight after each epoch, mean over the seeds; every layer has its own scale."
     name, title = slug(panel.experiment, "norms", panel.title), f"Weight norms, {panel.title}"
-    return Chart(name, panel.experiment, title, caption, facets, {"rows": rows})
+    return Chart(name, panel.experiment, title, caption, facets, {"rows": rows}, "norms", panel.column, panel.label)
 
 
 def _lines(
@@ -95,15 +107,16 @@ def _lines(
     name: str,
     *,
     references: bool = False,
+    bounds: tuple[float, float] | None = None,
 ) -> Chart | None:
     curves = {line.title: curve(drawn(line, results), value) for line in panel.lines}
     if not any(len(found.epochs) for found in curves.values()):
         return None
     ends = _ends(panel)
-    rows = [row for line in panel.lines for row in _rows(line.title, curves[line.title], panel.shift(line), ends)]
+    rows = [row for line in panel.lines for row in _rows(line.title, curves[line.title], panel.shift(line), ends, bounds)]
     legend = Legend(panel.lines)
     data: dict[str, Rows] = {"rows": rows, "hover": _hover(panel, curves)}
-    axis = alt.Axis(grid=False, tickCount=alt.ExprRef("width / 80"))
+    axis = alt.Axis(grid=False, tickMinStep=1, tickCount=alt.ExprRef("width / 80"))
     x = alt.X("epoch:Q", title="epoch", scale=alt.Scale(nice=False, domain=[0, data["hover"][-1]["epoch"]]), axis=axis)
     scale = alt.Scale(nice=False, zero=False, domain=_range(rows))
     y, low = (alt.Y(f"{name}:Q", title=what[0].lower() + what[1:], scale=scale) for name in ("mean", "low"))
@@ -122,6 +135,11 @@ def _lines(
         rule = alt.Chart(alt.NamedData("references")).transform_filter(legend.shown)
         layers.append(rule.mark_rule(strokeDash=[3, 3]).encode(y, legend.colour))
     layers.append(base.mark_line(strokeWidth=2, clip=True).encode(x, y, legend.colour, legend.dash).add_params(legend.shown))
+    lengths = Counter(row["line"] for row in rows)
+    if alone := [row for row in rows if lengths[row["line"]] == 1]:
+        data["alone"] = alone  # a line of one epoch cannot be seen
+        dot = alt.Chart(alt.NamedData("alone")).transform_filter(legend.shown)
+        layers.append(dot.mark_point(filled=True, size=70, opacity=1).encode(x, y, legend.colour))
     layers.append(
         base.mark_point(filled=True, size=45, opacity=1, clip=True).transform_filter(UNDER).encode(x, y, legend.colour)
     )
@@ -130,15 +148,19 @@ def _lines(
     chart = alt.layer(*layers).properties(width="container", height=HEIGHT)
     title = f"{what}, {panel.title}"
     caption = _caption(panel, curves, references)
-    return Chart(slug(panel.experiment, name, panel.title), panel.experiment, title, caption, chart, data)
+    id = slug(panel.experiment, name, panel.title)
+    return Chart(id, panel.experiment, title, caption, chart, data, "curve", panel.column, panel.label)
 
 
-def _rows(title: str, found: Curve, shift: int, ends: Sequence[int]) -> Iterator[dict[str, Any]]:
+def _rows(
+    title: str, found: Curve, shift: int, ends: Sequence[int], bounds: tuple[float, float] | None
+) -> Iterator[dict[str, Any]]:
+    least, most = bounds or (-np.inf, np.inf)
     keep = set(thinned([int(epoch) for epoch in found.epochs], POINTS, [epoch - shift for epoch in ends]))
     for epoch, middle, std in zip(found.epochs, found.mean, found.std, strict=True):
         if int(epoch) in keep:
             row = {"line": title, "epoch": int(epoch) + shift, "mean": number(middle)}
-            yield {**row, "low": number(middle - std), "high": number(middle + std)}
+            yield {**row, "low": number(max(least, middle - std)), "high": number(min(most, middle + std))}
 
 
 def _range(rows: Rows) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 from altair.typing import ChartType
@@ -36,6 +36,12 @@ class Chart:
     chart: ChartType
     """refers to its data by name"""
     data: Mapping[str, Rows]
+    kind: Literal["curve", "norms", "sweep"] = "sweep"
+    """a value over the epochs, the norms of all layers, or accuracy against hyper-parameters"""
+    column: str = ""
+    """the name of its dataset and model"""
+    label: str = ""
+    """what differs from the experiment's protocol"""
 
     @property
     def wide(self) -> bool:

@@ -10,6 +10,7 @@ import altair as alt
 from swr.bench.experiments import AT_START, column_title, run_description
 from swr.bench.report.charts.marks import HEIGHT, ROWS, Chart, Legend, number, slug
 from swr.bench.report.charts.series import Line, mean
+from swr.bench.report.method_order import place
 from swr.bench.report.results import Results
 from swr.bench.store import Record
 from swr.bench.training import Epoch
@@ -26,7 +27,10 @@ def proportionality(results: Results) -> list[Chart]:
             found[record.config.column, run_description.deviations(record.config)][record.config.method].append(record)
     charts = []
     for (column, _), methods in found.items():
-        lines = [Line(name, records[0].config.title, tuple(records)) for name, records in methods.items()]
+        lines = [
+            Line(name, records[0].config.title, tuple(records))
+            for name, records in sorted(methods.items(), key=lambda item: place(item[0]))
+        ]
         rows = [row for line in lines for row in _rows(line, results)]
         if any("ratio" in row for row in rows):
             title = ", ".join(filter(None, [column_title(column), run_description.label(lines[0].records[0].config)]))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swr.bench.experiments import column_title, run_description
+from swr.bench.report.method_order import column_place, place
 from swr.bench.report.results import Results
 from swr.bench.store import Record
 from swr.bench.training import Epoch
@@ -46,6 +47,8 @@ class Panel:
     lines: tuple[Line, ...]
     left_out: tuple[str, ...]
     """titles of methods of which only one choice of hyper-parameters is drawn"""
+    label: str = ""
+    """what differs from the paper's protocol"""
 
     def shift(self, line: Line) -> int:
         """The epoch before a line's first: a cold start trains the last stage only, and is drawn there."""
@@ -64,7 +67,7 @@ class Curve:
 
 
 def panels(results: Results) -> list[Panel]:
-    """What to draw, in the order it was run; runs that hold out validation data are drawn as sweeps instead."""
+    """What to draw, columns in the paper's order; runs that hold out validation data are drawn as sweeps instead."""
     groups: dict[tuple[str, str, run_description.Deviations], list[Record]] = defaultdict(list)
     for record in results.records:
         if not record.config.validation:
@@ -73,9 +76,10 @@ def panels(results: Results) -> list[Panel]:
     for (experiment, column, _), records in groups.items():
         lines, left_out = _lines(records)
         first = records[0].config
-        title = ", ".join(filter(None, [column_title(column), run_description.label(first)]))
-        found.append(Panel(experiment, column, title, first.epochs, first.lr_drops, first.lr_factor, lines, left_out))
-    return found
+        label = run_description.label(first)
+        title = ", ".join(filter(None, [column_title(column), label]))
+        found.append(Panel(experiment, column, title, first.epochs, first.lr_drops, first.lr_factor, lines, left_out, label))
+    return sorted(found, key=lambda panel: (bool(panel.label), column_place(panel.column)))
 
 
 def curve(runs: Iterable[Sequence[Epoch]], value: Callable[[Epoch], float | None]) -> Curve:
@@ -127,7 +131,7 @@ def _lines(records: Sequence[Record]) -> tuple[tuple[Line, ...], tuple[str, ...]
         groups[record.config.line][record.config.hyper].append(record)
     titles = Counter(next(iter(choices.values()))[0].config.title for choices in groups.values())
     lines, several = [], []
-    for name, choices in groups.items():
+    for name, choices in sorted(groups.items(), key=lambda item: place(item[0])):
         chosen = _chosen(choices)
         title = chosen[0].config.title
         lines.append(Line(name, title if titles[title] == 1 else f"{title} ({name})", tuple(chosen)))

@@ -12,13 +12,17 @@ import numpy as np
 from altair.typing import ChartType
 
 from swr.bench.experiments import column_title, run_description
+from swr.bench.report.cells import SHARE
 from swr.bench.report.charts.marks import HEIGHT, ROWS, Chart, Legend, Rows, number, slug
 from swr.bench.report.charts.series import Line, finals, mean
+from swr.bench.report.method_order import column_place, place
 from swr.bench.report.results import Results
 from swr.bench.store import Record
 from swr.bench.words import plural
 from swr.methods import describe
 
+ENOUGH = 3
+"""points from which a sweep is drawn"""
 VIEWS = {"validation": "held-out accuracy", "test": "test accuracy"}
 
 
@@ -55,12 +59,30 @@ def sweeps(results: Results, experiment: str) -> Iterator[Chart]:
     for group in _found(results, experiment):
         together: dict[str, list[Sweep]] = defaultdict(list)
         for sweep in group:
+            if len(sweep.points) < ENOUGH:
+                continue
             if len(sweep.keys) == 1:
                 together[sweep.keys[0]].append(sweep)
             else:
                 yield _chart([sweep], _heat_map(sweep) if len(sweep.keys) == 2 else _ranking(sweep))
         for several in together.values():
             yield _chart(several, _over(several))
+
+
+def sentences(results: Results, experiment: str) -> list[str]:
+    """The sweeps of an experiment that have too few points for a chart, a sentence each."""
+    found = []
+    for sweep in (sweep for group in _found(results, experiment) for sweep in group if len(sweep.points) < ENOUGH):
+        config, view = sweep.line.records[0].config, "validation" if sweep.held_out else "test"
+        label = run_description.label(config)
+        tried = []
+        for point in sweep.points:
+            values = point.validation if sweep.held_out else point.test
+            choice = " ".join(f"{sweep.symbol(key)}={point.hyper.get(key, np.nan):g}" for key in sweep.keys)
+            tried.append(f"{mean(values):.4f} with {choice} ({plural(len(values), 'seed')})")
+        where = f"{sweep.line.title} on {column_title(config.column)}{f', {label}' if label else ''}"
+        found.append(f"{where}: {VIEWS[view]} {', '.join(tried)}.")
+    return found
 
 
 def _found(results: Results, experiment: str) -> list[list[Sweep]]:
@@ -71,7 +93,8 @@ def _found(results: Results, experiment: str) -> list[list[Sweep]]:
         tested = not config.setting.metric.online  # averages over a stream are in its tables
         if config.experiment == experiment and record.status == "done" and tested:
             groups[config.column, run_description.deviations(config)][config.line].append(record)
-    found = [[_sweep(name, records) for name, records in lines.items()] for lines in groups.values()]
+    columns = sorted(groups, key=lambda key: (bool(key[1]), column_place(key[0])))
+    found = [[_sweep(name, groups[key][name]) for name in sorted(groups[key], key=place)] for key in columns]
     return [[sweep for sweep in group if sweep.keys] for group in found]
 
 
@@ -81,7 +104,7 @@ def _sweep(name: str, records: Sequence[Record]) -> Sweep:
         choices[record.config.hyper].append(record)
     points = tuple(
         Point(dict(hyper), finals(group, lambda e: e.test_accuracy), finals(group, lambda e: e.validation_accuracy))
-        for hyper, group in choices.items()
+        for hyper, group in sorted(choices.items())
     )
     keys = dict.fromkeys(key for point in points for key in point.hyper)
     varied = tuple(key for key in keys if len({point.hyper.get(key) for point in points}) > 1)
@@ -188,5 +211,5 @@ def _chart(group: Sequence[Sweep], drawn: tuple[ChartType, Rows]) -> Chart:
 
 def _spread(values: Sequence[float]) -> dict[str, Any]:
     middle, std = mean(values), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    rounded = {"mean": middle, "std": std, "low": middle - std, "high": middle + std}
+    rounded = {"mean": middle, "std": std, "low": max(SHARE[0], middle - std), "high": min(SHARE[1], middle + std)}
     return {**{name: number(value) for name, value in rounded.items()}, "runs": len(values)}

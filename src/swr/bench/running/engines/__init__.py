@@ -11,6 +11,7 @@ from swr.bench.running.engines.events import (
     Job,
     Lost,
     Note,
+    Placed,
     Reported,
     Stopped,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "LocalEngine",
     "Lost",
     "Note",
+    "Placed",
     "Reported",
     "Stopped",
 ]

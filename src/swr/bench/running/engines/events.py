@@ -1,8 +1,8 @@
 """The messages between an engine and :mod:`swr.bench.running.jobs`.
 
 A run is *submitted*; the first process that takes it *claims* it, so that no other executes it, and waits for an answer; then
-it *reports* epochs until it is *done*, has *failed*, was *stopped*, or its process was *lost*. The claim is held until
-the end of the run is recorded and *answered*.
+it is *placed* on a node, where there are several, and *reports* epochs until it is *done*, has *failed*, was *stopped*, or its
+process was *lost*. The claim is held until the end of the run is recorded and *answered*.
 """
 
 from collections.abc import Callable
@@ -53,6 +53,15 @@ class Busy:
 
 
 @dataclass(frozen=True)
+class Placed:
+    """The run starts or continues on a node of a cluster."""
+
+    run: str
+    node: str
+    """the host's name"""
+
+
+@dataclass(frozen=True)
 class Reported:
     """An epoch of the run has ended (again, when it was in the checkpoint)."""
 
@@ -100,7 +109,7 @@ class Note:
     text: str
 
 
-Event = Claimed | Busy | Reported | Done | Failed | Stopped | Lost | Note
+Event = Claimed | Busy | Placed | Reported | Done | Failed | Stopped | Lost | Note
 
 
 class Engine(Protocol):

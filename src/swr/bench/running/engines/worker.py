@@ -6,16 +6,18 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
 
-from swr.bench.data import load
+from swr.bench.data import Dataset, load
 from swr.bench.experiments import find_column
 from swr.bench.experiments.material import facts
 from swr.bench.running.engines import claim
-from swr.bench.running.engines.events import Busy, Claimed, Done, Failed, Job, Note, Reported, Stopped, Task
+from swr.bench.running.engines.events import Busy, Claimed, Done, Event, Failed, Job, Note, Reported, Stopped, Task
 from swr.bench.training import Epoch, run
 from swr.bench.training.process import keep_memory
 
@@ -33,23 +35,63 @@ def main(pipe: "Connection[Any, Any]", lifeline: "Connection[Any, Any]", task: T
     threading.Thread(target=_watch, args=(lifeline, stop), daemon=True).start()
     torch.set_num_threads(1)
     keep_memory()
+    _keep_bars_to_this_process()
     try:
         pipe.send(None)  # ready
         while (job := pipe.recv()) is not None:
             _work(pipe, job, task, stop)
-    except (EOFError, BrokenPipeError, ConnectionResetError):
+    except (EOFError, BrokenPipeError, ConnectionResetError, _Gone):
         os._exit(1)
 
 
 def train(job: Job, report: Callable[[Epoch], None]) -> dict[str, Any]:
     """Train a run; returns the facts of the data that it saw."""
-    run(job.config, job.checkpoint, data=job.data, device=job.device, report=report)
-    dataset = find_column(job.config.column).dataset
-    return facts(job.config, load(dataset, job.data, download=False))
+    return train_on(load(find_column(job.config.column).dataset, job.data), job, report)
+
+
+def train_on(dataset: Dataset, job: Job, report: Callable[[Epoch], None]) -> dict[str, Any]:
+    """Train a run on data that is loaded; returns its facts."""
+    run(job.config, job.checkpoint, data=dataset, device=job.device, report=report)
+    return facts(job.config, dataset)
+
+
+def perform(job: Job, task: Task, send: Callable[[Event], None], stopping: Callable[[], bool]) -> Done | Failed | Stopped:
+    """Execute a job and return how it ended.
+
+    Args:
+        job: The run.
+        task: What to do with it.
+        send: Receives epochs and notes.
+        stopping: Whether to stop; asked at the end of every epoch.
+    """
+    name = job.config.identity
+
+    def report(epoch: Epoch) -> None:
+        send(Reported(name, epoch))
+        if stopping():
+            raise _Stop
+
+    try:
+        with _Notes(lambda text: send(Note(name, text))):
+            return Done(name, task(job, report))
+    except _Stop:
+        return Stopped(name)
+    except (Exception, SystemExit):
+        return Failed(name, traceback.format_exc())
+
+
+def _keep_bars_to_this_process() -> None:
+    """Tracing shows a bar of tqdm, whose lock is a semaphore that a killed process leaves behind; one for threads suffices."""
+    with suppress(ImportError):
+        import_module("tqdm").tqdm.set_lock(threading.RLock())
 
 
 class _Stop(BaseException):
     """Ends a run at the end of an epoch; not an Exception, so that it is not handled as an error."""
+
+
+class _Gone(BaseException):
+    """The parent has closed its pipe; not an Exception, so that it is no error of the run."""
 
 
 def _work(pipe: "Connection[Any, Any]", job: Job, task: Task, stop: threading.Event) -> None:
@@ -68,25 +110,16 @@ def _work(pipe: "Connection[Any, Any]", job: Job, task: Task, stop: threading.Ev
         ours.release(remove=True)
         return
 
-    def report(epoch: Epoch) -> None:
-        pipe.send(Reported(name, epoch))
-        if stop.is_set():
-            raise _Stop
+    def send(event: Event) -> None:
+        try:
+            pipe.send(event)
+        except OSError as error:
+            raise _Gone from error
 
-    finished = False
-    try:
-        with _Notes(lambda text: pipe.send(Note(name, text))):
-            found = task(job, report)
-        pipe.send(Done(name, found))
-        finished = pipe.recv()
-    except _Stop:
-        pipe.send(Stopped(name))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        raise
-    except (Exception, SystemExit):
-        pipe.send(Failed(name, traceback.format_exc()))
-        pipe.recv()
-    ours.release(remove=finished)
+    ended = perform(job, task, send, stop.is_set)
+    pipe.send(ended)
+    answered = not isinstance(ended, Stopped) and pipe.recv()
+    ours.release(remove=isinstance(ended, Done) and answered)
 
 
 def _watch(lifeline: "Connection[Any, Any]", stop: threading.Event) -> None:

@@ -1,0 +1,114 @@
+"""A node, a worker and the driver die in the middle: every run is done once, with the bits of an undisturbed run."""
+
+import dataclasses
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import torch
+from ray_clusters import machines
+
+from swr.bench import experiments, training
+from swr.bench.store import Store
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+DEADLINE = 600
+
+
+def without_seconds(epochs):
+    return [dataclasses.replace(epoch, seconds=0.0) for epoch in epochs]
+
+
+@pytest.fixture
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def query(path, text):
+    if not path.exists():
+        return 0
+    try:
+        with closing(sqlite3.connect(path, timeout=30)) as db:
+            return db.execute(text).fetchone()[0]
+    except sqlite3.OperationalError:  # it is being created
+        return 0
+
+
+def epochs_in(path):
+    return query(path, "SELECT count(*) FROM metrics")
+
+
+def wait_until(condition, driver=None):
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert driver is None or driver.poll() is None, "the driver has ended"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def workers_of(node):
+    """The processes that execute runs below a node's raylet; Ray gives them the name of their task, the run's label."""
+    return [pid for pid in descendants(node.all_processes["raylet"][0].process.pid) if "ray::quickstart" in command(pid)]
+
+
+def descendants(pid):
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True).stdout.split()
+    return [one for child in map(int, found) for one in (child, *descendants(child))]
+
+
+def command(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_eight_runs_survive_the_loss_of_a_node_a_worker_and_the_driver(tmp_path):
+    path = tmp_path / "s.sqlite"
+    options = ["--seeds", "8", "--methods", "vanilla", "--store", str(path)]
+    configs = experiments.expand("quickstart", seeds=8, methods=["vanilla"])
+    total = sum(config.total for config in configs)
+    with machines(tmp_path / "cluster") as cluster:
+        for name in ("second", "third"):
+            cluster.add(name)
+        line = [sys.executable, "-m", "swr", "run", "quickstart", *options, "--engine", "ray", "--address", cluster.address]
+        with (tmp_path / "errors").open("w") as errors:
+            driver = subprocess.Popen(line, stdout=errors, stderr=errors)
+        try:
+            wait_until(lambda: epochs_in(path) > 10 and workers_of(cluster.nodes["third"]), driver)
+            cluster.remove("third")
+            seen = epochs_in(path)
+            wait_until(lambda: epochs_in(path) > seen + 10 and workers_of(cluster.nodes["second"]), driver)
+            victim = workers_of(cluster.nodes["second"])[0]
+            os.kill(victim, signal.SIGKILL)
+            seen = epochs_in(path)
+            wait_until(lambda: epochs_in(path) > seen + 10, driver)
+        finally:
+            driver.kill()
+            driver.wait()
+        assert epochs_in(path) < total, "everything was done before the driver was killed"
+        nodes = [cluster.nodes["head"], cluster.nodes["second"]]
+        wait_until(lambda: not any(workers_of(node) for node in nodes))  # nothing keeps running on the cluster
+        again = subprocess.run(line, capture_output=True, text=True, timeout=DEADLINE)
+        assert again.returncode == 0, again.stderr
+    log = (tmp_path / "errors").read_text()
+    assert log.count("it continues from its last checkpoint") >= 2, log
+    assert "to be continued" in again.stderr
+    with Store(path) as store:
+        assert {record.status for record in store.runs()} == {"done"}
+        assert len(store.runs()) == 8
+        for config in configs:
+            expected = without_seconds(training.run(config, tmp_path / f"{config.identity}.pt"))
+            assert without_seconds(store.epochs(config.identity)) == expected
+        assert not store.folder.exists(), "something was left behind"

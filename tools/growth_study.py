@@ -1,0 +1,407 @@
+"""The study behind the growth budget: does one budget, the same everywhere, match every method at its own best coefficient?
+
+    python tools/growth_study.py run STORE [SETTING …]     tune on the tuning seeds, then run the reported seeds once
+    python tools/growth_study.py page                      write docs/growth.md's table and chart again, from results/growth
+
+Every method gets the same number of configurations. They are compared on the tuning seeds: by the accuracy on a tenth of the
+training data that is held out, or, for streams, by the average online accuracy, which is measured before each update. The best
+one runs on other seeds, on all of the training data, and its test accuracy is reported once. The budget is also reported
+untuned, with the library's default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import altair as alt
+import vl_convert
+from altair.typing import ChartType
+from rich.console import Console
+
+from swr.bench.experiments import RunConfig, find_column, find_experiment
+from swr.bench.experiments.expansion import VALIDATION, configure
+from swr.bench.report.charts.palette import style
+from swr.bench.report.statistics import summary
+from swr.bench.report.terminal import candidates
+from swr.bench.running import Estimator, execute
+from swr.bench.running.progress import view
+from swr.bench.store import Store, provenance_of
+from swr.bench.store.exchange import merge
+from swr.bench.training.online import final
+from swr.methods import describe
+from swr.rescaling.aim import DEFAULT_GROWTH
+
+ROOT = Path(__file__).parents[1]
+Hyper = tuple[tuple[str, float], ...]
+Line = tuple[str, Hyper]
+
+GRIDS: dict[str, tuple[str, tuple[float, ...]]] = {
+    "l2": ("coefficient", (1e-4, 1e-3, 3e-3, 1e-2, 3e-2)),
+    "l2-init": ("coefficient", (1e-4, 1e-3, 3e-3, 1e-2, 3e-2)),
+    "shrink-perturb": ("coefficient", (0.1, 0.2, 0.4, 0.6, 0.8)),
+    "swr": ("coefficient", (1e-4, 1e-3, 3e-3, 1e-2, 1e-1)),
+    "swr-budget": ("growth", (1.0, 1.3, 1.7, 2.2, 3.0)),
+}
+"""the knob of every method and the five values that are tried"""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A column of the study's table."""
+
+    name: str
+    title: str
+    experiment: str
+    column: str
+    scale: float = 1.0
+    """of the number of epochs"""
+    examples: int | None = None
+    tuning: Sequence[int] = (100,)
+    """seeds on which hyper-parameters are chosen"""
+    tuned_on: str = ""
+    """another setting whose choice is taken over, in place of one's own"""
+    reported: Sequence[int] = tuple(range(200, 205))
+    """seeds that are looked at once"""
+    methods: Sequence[str] = tuple(GRIDS)
+    references: Sequence[str] = ("vanilla",)
+    extra: Sequence[Line] = ()
+    """methods with fixed hyper-parameters, on the first five reported seeds"""
+
+    def config(self, method: str, hyper: Hyper, seed: int, *, tune: bool = False) -> RunConfig:
+        """One run."""
+        plan = find_experiment(self.experiment)
+        held_out = VALIDATION if tune and plan.scenario.holds_out else 0.0
+        made = configure(plan, find_column(self.column), method, dict(hyper), seed, self.scale, validation=held_out)
+        return made if self.examples is None else replace(made, examples=self.examples)
+
+    def tuned(self) -> list[RunConfig]:
+        """The grid of every method on the tuning seeds."""
+        if self.tuned_on:
+            return []
+        grid = [(method, key, value) for method in self.methods for key, values in (GRIDS[method],) for value in values]
+        return [self.config(m, ((key, value),), seed, tune=True) for seed in self.tuning for m, key, value in grid]
+
+    def finals(self, best: Mapping[str, Hyper]) -> list[RunConfig]:
+        """The chosen configurations, the default budget and the references on the reported seeds."""
+        lines = [*((m, ()) for m in self.references), *best.items(), ("swr-budget", DEFAULT)]
+        found = [self.config(method, hyper, seed) for seed in self.reported for method, hyper in lines]
+        return found + [self.config(method, hyper, seed) for seed in self.reported[:5] for method, hyper in self.extra]
+
+
+DEFAULT: Hyper = (("growth", DEFAULT_GROWTH),)
+TEN = tuple(range(200, 210))
+MIDDLE: Hyper = (("growth", 1.7),)
+VARIANTS: tuple[Line, ...] = (
+    ("swr-budget", MIDDLE),
+    ("examples.budgets:InitialBudget", MIDDLE),
+    ("examples.budgets:MovedBudget", MIDDLE),
+    ("examples.budgets:AutoBudget", MIDDLE),
+)
+AVERAGED: tuple[Line, ...] = (("ema", ()), ("swr-budget+ema", (("swr-budget.growth", DEFAULT_GROWTH),)))
+NORMS = ("l2", "swr", "swr-budget")
+
+STUDY: dict[str, Setting] = {
+    one.name: one
+    for one in (
+        Setting(
+            "permuted-pixels",
+            "permuted pixels (digits, MLP)",
+            "permuted-pixels",
+            "digits-mlp",
+            tuning=(100, 101),
+            reported=TEN,
+            references=("vanilla", "full-reset"),
+            extra=VARIANTS,
+        ),
+        Setting(
+            "lr-decay",
+            "step decay (CIFAR-10, CNN)",
+            "lr-decay",
+            "cifar10-cnn",
+            scale=0.25,
+            examples=4000,
+            methods=NORMS,
+            extra=VARIANTS[:2],
+        ),
+        Setting(
+            "warm-start",
+            "warm start (MNIST, MLP)",
+            "warm-start",
+            "mnist-mlp",
+            scale=0.5,
+            examples=6000,
+            references=("vanilla", "cold"),
+            extra=(*VARIANTS, *AVERAGED),
+        ),
+        Setting(
+            "limited",
+            "limited access (MNIST, MLP)",
+            "continual-limited",
+            "mnist-mlp",
+            scale=0.2,
+            examples=6000,
+            extra=(*VARIANTS, *AVERAGED),
+        ),
+        Setting(
+            "random-labels",
+            "random labels (digits, MLP)",
+            "random-labels",
+            "digits-mlp",
+            references=("vanilla", "full-reset"),
+            extra=VARIANTS,
+        ),
+        Setting(
+            "generalization",
+            "constant rate (MNIST, MLP)",
+            "generalization",
+            "mnist-mlp",
+            scale=0.25,
+            examples=6000,
+            extra=AVERAGED,
+        ),
+        Setting(
+            "lr-cosine",
+            "cosine (CIFAR-10, CNN)",
+            "lr-cosine",
+            "cifar10-cnn",
+            scale=0.25,
+            examples=4000,
+            methods=NORMS,
+            tuned_on="lr-decay",
+        ),
+        Setting(
+            "cnnbn",
+            "step decay (CIFAR-10, CNN-BN)",
+            "lr-decay",
+            "cifar10-cnnbn",
+            scale=0.25,
+            examples=4000,
+            methods=NORMS,
+            reported=tuple(range(200, 203)),
+        ),
+    )
+}
+"""in the order in which they are run"""
+
+
+def chosen(setting: Setting, store: Store) -> dict[str, Hyper]:
+    """The best configuration of every method on the tuning seeds, once all of them are done."""
+    records = {record.id: record for record in store.runs()}
+    best: dict[str, Hyper] = {}
+    for method in setting.methods:
+        grid = [config for config in setting.tuned() if config.method == method]
+        done = [records[c.identity] for c in grid if c.identity in records and records[c.identity].status == "done"]
+        if len(done) == len(grid):
+            label = candidates(done, "validation")[0].label
+            best[method] = next(config.hyper for config in grid if config.hyper_text == label)
+    return best
+
+
+def run(setting: Setting, store: Store, data: Path | None, workers: int) -> None:
+    """Tune, then run the reported seeds; what is done is not done again."""
+    tuned = STUDY[setting.tuned_on] if setting.tuned_on else setting
+    for configs in (tuned.tuned, lambda: setting.finals(chosen(tuned, store))):
+        estimator = Estimator(store.timings(provenance_of("cpu").host))
+        with view(setting.name, Console(stderr=True), estimator, workers) as shown:
+            outcome = execute(configs(), store, workers=workers, data=data, view=shown)
+        if outcome.failed or outcome.signal is not None:
+            raise SystemExit(f"{setting.name}: {len(outcome.failed)} failed, {len(outcome.left)} left: {outcome.failed[:1]}")
+
+
+ORDER = ("vanilla", "full-reset", "cold", "l2", "l2-init", "shrink-perturb", "swr", "swr-budget")
+TITLES = {"vanilla": "vanilla", "full-reset": "fresh network for every task", "cold": "fresh network, all data"}
+OTHERS = {
+    "swr-budget": "balanced anchors, cap (the library's)",
+    "examples.budgets:InitialBudget": "initial anchors, cap",
+    "examples.budgets:MovedBudget": "moved to the balanced norms at once, cap",
+    "examples.budgets:AutoBudget": "balanced anchors, automatic λ",
+    "ema": "vanilla, averaged copy",
+    "swr-budget+ema": f"SWR, budget {DEFAULT_GROWTH:g}, averaged copy",
+}
+"""the rows below the methods"""
+BEGIN, END = "<!-- growth study: begin -->", "<!-- growth study: end -->"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a setting's runs say."""
+
+    setting: Setting
+    best: Mapping[str, Hyper]
+    lines: Mapping[tuple[str, Hyper], Mapping[int, float]]
+    """the reported score by method and hyper-parameters, by seed"""
+    tried: Mapping[str, Sequence[tuple[float, float]]]
+    """on the tuning seeds: the knob's values and their mean scores, by method"""
+
+    def scores(self, method: str) -> Mapping[int, float]:
+        """A method at its best configuration."""
+        return self.lines.get((method, self.best.get(method, ())), {})
+
+    @property
+    def default(self) -> Mapping[int, float]:
+        """The budget as it comes."""
+        return self.lines.get(("swr-budget", DEFAULT), {})
+
+
+def findings(store: Store) -> list[Finding]:
+    """The settings of which every run is done."""
+    records = {record.id: record for record in store.runs() if record.status == "done" and record.last is not None}
+
+    def score(config: RunConfig) -> float:
+        last = records[config.identity].last
+        assert last is not None
+        if config.validation and last.validation_accuracy is not None:
+            return last.validation_accuracy
+        return final(config, last)
+
+    found = []
+    for setting in STUDY.values():
+        tuned = STUDY[setting.tuned_on] if setting.tuned_on else setting
+        best = chosen(tuned, store)
+        finals = setting.finals(best)
+        if len(best) < len(tuned.methods) or any(config.identity not in records for config in finals):
+            continue
+        lines: dict[tuple[str, Hyper], dict[int, float]] = {}
+        for config in finals:
+            lines.setdefault((config.line, config.hyper), {})[config.seed] = score(config)
+        tried: dict[str, list[tuple[float, float]]] = {}
+        for method in setting.methods if not setting.tuned_on else ():
+            for value in GRIDS[method][1]:
+                same = [score(c) for c in setting.tuned() if c.method == method and c.hyper[0][1] == value]
+                tried.setdefault(method, []).append((value, sum(same) / len(same)))
+        found.append(Finding(setting, best, lines, tried))
+    return found
+
+
+def table(found: Sequence[Finding]) -> str:
+    """Methods by settings, each method at its own best configuration; the untuned budget last."""
+    rows = [["", *(one.setting.title for one in found)]]
+    for method in ORDER:
+        if any(one.scores(method) for one in found):
+            title = TITLES.get(method) or f"{describe(method)[0]}, best of five"
+            rows.append([title, *(_cell(one.scores(method), one.best.get(method, ())) for one in found)])
+    rows.append([f"**SWR, budget {DEFAULT_GROWTH:g}, untuned**", *(_cell(one.default) for one in found)])
+    for name, hyper in (*AVERAGED, *VARIANTS):
+        if any((name, hyper) in one.lines for one in found):
+            label = OTHERS[name] if (name, hyper) in AVERAGED else f"ρ = {hyper[0][1]:g}: {OTHERS[name]}"
+            rows.append([label, *(_cell(_first(one, name, hyper)) for one in found)])
+    rows.append(["seeds", *(str(len(one.setting.reported)) for one in found)])
+    head, *body = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
+
+
+def verdicts(found: Sequence[Finding]) -> str:
+    """The untuned budget against the best other method of each setting, pair by pair."""
+    lines = []
+    for one in found:
+        others = [m for m in ("vanilla", *one.best) if m != "swr-budget"]
+        means = {m: sum(one.scores(m).values()) / len(one.scores(m)) for m in others}
+        rival = max(means, key=means.__getitem__)
+        gaps = [one.default[seed] - value for seed, value in one.scores(rival).items()]
+        gap = summary(gaps)
+        assert gap is not None
+        assert gap.interval is not None
+        low, high = gap.interval
+        word = "ahead of" if low > 0 else "behind" if high < 0 else "level with"
+        name = describe(rival)[0] + (f" ({_knob(one.best[rival])})" if rival in one.best else "")
+        lines.append(
+            f"- {one.setting.title}: {word} {name}, {gap.mean:+.4f}, 95 % interval {low:+.4f} to {high:+.4f}, "
+            f"{len(gaps)} pairs."
+        )
+    return "\n".join(lines)
+
+
+def sensitivity(found: Sequence[Finding]) -> ChartType:
+    """Score against knob, every knob over its own five values: the flatter, the less there is to tune."""
+    methods = [m for m in ORDER if any(m in one.tried for one in found)]
+    rows = [
+        {
+            "setting": one.setting.title,
+            "method": describe(method)[0],
+            "place": i,
+            "knob": f"{describe(method)[1][GRIDS[method][0]]} = {value:g}",
+            "lost": max(s for pairs in one.tried.values() for _, s in pairs) - score,
+        }
+        for one in found
+        for method, pairs in one.tried.items()
+        for i, (value, score) in enumerate(pairs, 1)
+    ]
+    titles = [describe(m)[0] for m in methods]
+    colours = ["#222222" if m == "swr-budget" else style(m).light for m in methods]
+    line = (
+        alt.Chart(width=230, height=170)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("place:O", title="the five values of the knob, in order"),
+            y=alt.Y("lost:Q", title="below the best of all", scale=alt.Scale(reverse=True)),
+            color=alt.Color("method:N", sort=titles, scale=alt.Scale(domain=titles, range=colours), title=None),
+            tooltip=["method:N", "knob:N", alt.Tooltip("lost:Q", format=".4f")],
+        )
+    )
+    layered = alt.layer(line, data=alt.InlineData(values=rows))
+    chart: ChartType = layered.facet(alt.Facet("setting:N", title=None), columns=2).resolve_scale(y="independent")
+    return chart
+
+
+def page(found: Sequence[Finding], path: Path) -> None:
+    """Write the table, the verdicts and the chart into a page, between its marks."""
+    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    text = f"{table(found)}\n\n{verdicts(found)}\n"
+    path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
+    figure = path.parent / "charts" / "growth-sensitivity.svg"
+    figure.write_text(vl_convert.vegalite_to_svg(sensitivity(found).to_json()), encoding="utf-8")
+
+
+def _first(one: Finding, name: str, hyper: Hyper) -> Mapping[int, float]:
+    """The scores of a row that is compared on the first five seeds."""
+    asked = (name, hyper) in one.setting.extra
+    return {
+        seed: value for seed, value in one.lines.get((name, hyper), {}).items() if asked and seed in one.setting.reported[:5]
+    }
+
+
+def _cell(scores: Mapping[int, float], hyper: Hyper = ()) -> str:
+    found = summary(list(scores.values()))
+    if found is None:
+        return ""
+    spread = "" if found.std is None else f" ± {found.std:.4f}"
+    return f"{found.mean:.4f}{spread}" + (f" ({_knob(hyper)})" if hyper else "")
+
+
+def _knob(hyper: Hyper) -> str:
+    return ", ".join(f"{value:g}" for _, value in hyper)
+
+
+def main() -> int:
+    """Run, or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run_command = commands.add_parser("run", help="run what is missing")
+    run_command.add_argument("store", type=Path)
+    run_command.add_argument("names", nargs="*", help="settings of the study; all by default")
+    run_command.add_argument("--data", type=Path)
+    run_command.add_argument("--workers", type=int, default=1)
+    page_command = commands.add_parser("page", help="write docs/growth.md again")
+    page_command.add_argument("source", type=Path, nargs="?", default=ROOT / "results" / "growth", help="a store or its export")
+    options = parser.parse_args()
+    if options.command == "run":
+        with Store(options.store) as store:
+            for setting in [one for name, one in STUDY.items() if not options.names or name in options.names]:
+                run(setting, store, options.data, options.workers)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "study.sqlite"
+        merge(options.source, copy)
+        with Store(copy) as store:
+            page(findings(store), ROOT / "docs" / "growth.md")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
