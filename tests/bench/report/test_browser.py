@@ -363,6 +363,7 @@ def test_nothing_moves_while_the_charts_are_drawn(browser, published):
 
 def test_hovering_over_a_cell_tells_everything_about_it(page):
     cell = page.locator(".matrix td a").filter(has_text="sd").first
+    page.mouse.move(0, 0)
     cell.hover()
     hover = page.locator("#hover")
     hover.wait_for()
@@ -379,6 +380,22 @@ def test_hovering_over_a_cell_tells_everything_about_it(page):
     hover.wait_for()
     page.keyboard.press("Escape")
     hover.wait_for(state="hidden")
+    cell.blur()
+
+
+def test_the_words_of_a_cell_stay_when_the_page_scrolls_to_it_and_end_when_it_leaves(page):
+    cell = page.locator(".matrix td a").filter(has_text="sd").first
+    page.mouse.move(0, 0)
+    page.evaluate("document.documentElement.style.scrollBehavior = 'auto'; scrollTo(0, document.body.scrollHeight)")
+    cell.focus()  # scrolls, and the event of that comes after the one of the focus
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    hover = page.locator("#hover")
+    assert hover.is_visible()
+    assert abs(hover.bounding_box()["x"] - cell.bounding_box()["x"]) < 900
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    hover.wait_for(state="hidden")
+    cell.blur()
+    page.evaluate("scrollTo(0, 0); document.documentElement.style.scrollBehavior = ''")
 
 
 def test_a_click_on_a_cell_opens_the_fold_with_its_numbers(page):

@@ -43,22 +43,32 @@ const about = row => {
   return body;
 };
 
-const tell = link => {
-  const row = document.getElementById(link.dataset.cell);
-  if (!row) return;
-  hover.replaceChildren(about(row));
-  hover.hidden = false;
-  const cell = link.getBoundingClientRect();
+let subject = null;  // the cell that the words belong to, while they are shown
+
+/** Beside its cell; out of sight where the cell is. */
+const place = () => {
+  const cell = subject.getBoundingClientRect();
   const {offsetWidth: width, offsetHeight: height} = hover;
   const below = cell.bottom + 6 + height < innerHeight;
   hover.style.left = `${Math.max(8, Math.min(cell.left, document.documentElement.clientWidth - width - 8))}px`;
   hover.style.top = `${below ? cell.bottom + 6 : Math.max(8, cell.top - height - 6)}px`;
+  hover.style.visibility = cell.bottom < 0 || cell.top > innerHeight ? "hidden" : "";
 };
-const hush = () => { hover.hidden = true; };
+const hush = () => { hover.hidden = true; subject = null; };
+const tell = link => {
+  const row = document.getElementById(link.dataset.cell);
+  if (!row) return;
+  subject = link;
+  hover.replaceChildren(about(row));
+  hover.hidden = false;
+  place();
+};
 const linked = event => event.target.closest?.("[data-cell]");
-for (const kind of ["pointerover", "focusin"]) document.addEventListener(kind, event => { const link = linked(event); if (link) tell(link); else if (kind === "pointerover") hush(); });
+for (const kind of ["pointerover", "focusin"]) document.addEventListener(kind, event => { const link = linked(event); if (link) tell(link); });
+document.addEventListener("pointerover", event => { if (!linked(event) && subject !== document.activeElement) hush(); });
 document.addEventListener("focusout", hush);
-addEventListener("scroll", hush, {passive: true, capture: true});
+// The page scrolls to a cell that gets the focus: its words go along.
+addEventListener("scroll", () => { if (subject) place(); }, {passive: true, capture: true});
 document.addEventListener("keydown", event => { if (event.key === "Escape") hush(); });
 
 /** A link to a cell opens the folds around its row. */
