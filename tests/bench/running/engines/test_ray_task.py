@@ -5,7 +5,7 @@ from job_tasks import config, epoch
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'swr[ray]'")
 
-from swr.bench.running.engines import Done, Failed, Job, Stopped, claim, ray_task
+from swr.bench.running.engines import Done, Failed, Job, Reported, Stopped, claim, ray_task
 from swr.bench.running.engines.ray_task import Order, Saved, difference, versions
 
 
@@ -83,3 +83,31 @@ def test_versions_are_compared_one_by_one():
     assert difference(ours, dict(ours), "node7") is None
     assert difference(ours, {**ours, "swr": "0.9"}, "node7") == "node7 has swr 0.9, the driver 1.0"
     assert set(versions()) == set(ours)
+
+
+def test_epochs_are_sent_in_batches_and_the_end_at_once_with_all_before_it():
+    outbox = ray_task.Outbox(pause=60)  # the test would hang if the end had to wait for the pause
+    sent = [Reported(config(0).identity, epoch(number)) for number in (1, 2, 3)]
+    for message in (*sent, Done(config(0).identity, {})):
+        outbox.put(message)
+    assert outbox.take() == [*sent, Done(config(0).identity, {})]
+
+
+def test_a_checkpoint_does_not_wait_and_nothing_is_sent_twice():
+    outbox = ray_task.Outbox(pause=60)
+    first, second = (Reported(config(0).identity, epoch(number)) for number in (1, 2))
+    saved = Saved(b"state")
+    outbox.put(first)
+    outbox.put(saved)
+    assert outbox.take() == [first, saved]
+    outbox.put(second)
+    outbox.put(Stopped(config(0).identity))
+    assert outbox.take() == [second, Stopped(config(0).identity)]
+
+
+def test_epochs_alone_are_sent_after_the_pause():
+    outbox = ray_task.Outbox(pause=0.01)
+    sent = [Reported(config(0).identity, epoch(number)) for number in (1, 2)]
+    for message in sent:
+        outbox.put(message)
+    assert outbox.take() == sent

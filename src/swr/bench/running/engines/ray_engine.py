@@ -218,10 +218,10 @@ class RayEngine:
         run.messages = self._stream.options(**options).remote(order, checkpoint)
 
     def _read(self, run: _Run) -> Iterator[Event]:
-        """What the next message of a run says."""
+        """What the next messages of a run say."""
         name = run.job.config.identity
         try:
-            message: Message = ray.get(next(run.messages))
+            batch: list[Message] = ray.get(next(run.messages))
         except StopIteration:
             yield self._lose(run, f"the task on {run.host} ended without a result")
         except exceptions.TaskCancelledError:
@@ -233,21 +233,27 @@ class RayEngine:
         except exceptions.RayError as error:
             yield self._lose(run, _reason(run.host, error))
         else:
-            match message:
-                case Arrived(host, node, pid):
-                    run.host, run.node, run.pid = host, node, pid
-                    yield Placed(name, host)
-                case Refused(host, node, reason):
-                    run.node = node
-                    yield self._lose(run, reason)
-                case Saved(content):
-                    yield from _keep(run.job, content)
-                case Done() | Failed():
-                    yield self._end(run, message)
-                case Stopped():
-                    yield self._leave(run, message)
-                case _:
-                    yield message
+            for message in batch:
+                yield from self._interpret(run, message)
+
+    def _interpret(self, run: _Run, message: Message) -> Iterator[Event]:
+        """What a message means for the caller."""
+        name = run.job.config.identity
+        match message:
+            case Arrived(host, node, pid):
+                run.host, run.node, run.pid = host, node, pid
+                yield Placed(name, host)
+            case Refused(host, node, reason):
+                run.node = node
+                yield self._lose(run, reason)
+            case Saved(content):
+                yield from _keep(run.job, content)
+            case Done() | Failed():
+                yield self._end(run, message)
+            case Stopped():
+                yield self._leave(run, message)
+            case _:
+                yield message
 
     def _end(self, run: _Run, event: Done | Failed) -> Event:
         """The task has ended; the claim is held until that is recorded."""

@@ -1,7 +1,8 @@
 """The Ray task that executes one run: a generator of messages to the driver.
 
 It trains in a thread and sends what happens: first where it *arrived*, then epochs and notes, now and then its checkpoint
-(*saved*), at last how it ended.
+(*saved*), at last how it ended. A message costs Ray and the driver about a millisecond each, so they are sent in batches: what
+cannot wait, the end and a checkpoint, at once with all before it, the rest every ``PAUSE`` seconds.
 """
 
 from __future__ import annotations
@@ -80,6 +81,10 @@ class Saved:
 Message = Event | Arrived | Refused | Saved
 
 
+PAUSE = 0.5  # seconds for which epochs are gathered: the driver's view need not be more current
+Ended = Done | Failed | Stopped
+
+
 def versions() -> dict[str, str]:
     """What must be the same everywhere for results to be."""
     return {"Python": platform.python_version(), "torch": str(torch.__version__), "swr": swr.__version__}
@@ -97,8 +102,8 @@ def difference(ours: dict[str, str], theirs: dict[str, str], host: str) -> str |
     return f"{host} has {'; '.join(found)}" if found else None
 
 
-def stream(order: Order, checkpoint: Any) -> Iterator[Message]:
-    """Execute a run.
+def stream(order: Order, checkpoint: Any) -> Iterator[list[Message]]:
+    """Execute a run; yields what has happened, in order.
 
     Args:
         order: Which, and how.
@@ -106,23 +111,51 @@ def stream(order: Order, checkpoint: Any) -> Iterator[Message]:
     """
     host, node = platform.node(), ray.get_runtime_context().get_node_id()
     if reason := difference(order.versions, versions(), host):
-        yield Refused(host, node, reason)
+        yield [Refused(host, node, reason)]
         return
-    yield Arrived(host, node, os.getpid())
+    yield [Arrived(host, node, os.getpid())]
     with _folder(order) as folder:
         job = replace(order.job, folder=folder)
         if checkpoint is not None:
             with replacing(job.checkpoint) as [file]:
                 file.write(memoryview(checkpoint))
-        outbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        outbox = Outbox()
         thread = threading.Thread(target=_train, args=(order, job, outbox.put), daemon=True)
         thread.start()
         while True:
-            message = outbox.get()
-            yield message
-            if isinstance(message, Done | Failed | Stopped):
+            batch = outbox.take()
+            yield batch
+            if isinstance(batch[-1], Ended):
                 break
         thread.join()
+
+
+class Outbox:
+    """Gathers the messages of the thread that trains, which never waits.
+
+    Args:
+        pause: For how many seconds messages that can wait are gathered.
+    """
+
+    def __init__(self, pause: float = PAUSE) -> None:
+        self._pause = pause
+        self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._urgent = threading.Event()
+
+    def put(self, message: Message) -> None:
+        """Add a message."""
+        self._messages.put(message)
+        if isinstance(message, Ended | Saved):
+            self._urgent.set()
+
+    def take(self) -> list[Message]:
+        """All messages so far, after waiting for one that is urgent or for the pause; at least one, nothing after the end."""
+        self._urgent.wait(self._pause)
+        self._urgent.clear()
+        batch = [self._messages.get()]
+        while not isinstance(batch[-1], Ended) and not self._messages.empty():
+            batch.append(self._messages.get())
+        return batch
 
 
 def _train(order: Order, job: Job, put: Callable[[Message], None]) -> None:
