@@ -84,7 +84,7 @@ def kill_itself(job: Job, report: Callable[[Epoch], None]) -> dict[str, Any]:
     log(job, "begin")
     report(epoch(1))
     if job.config.seed == 1:
-        time.sleep(0.05)
+        time.sleep(0.7)  # longer than a worker of a cluster gathers what it reports
         os.kill(os.getpid(), signal.SIGKILL)
     return {}
 

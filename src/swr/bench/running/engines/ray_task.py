@@ -2,7 +2,7 @@
 
 It trains in a thread and sends what happens: first where it *arrived*, then epochs and notes, now and then its checkpoint
 (*saved*), at last how it ended. A message costs Ray and the driver about a millisecond each, so they are sent in batches: what
-cannot wait, the end and a checkpoint, at once with all before it, the rest every ``PAUSE`` seconds.
+cannot wait, the end and a checkpoint, at once with all before it, the rest ``PAUSE`` seconds after the last batch.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import platform
 import queue
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,7 +82,8 @@ class Saved:
 Message = Event | Arrived | Refused | Saved
 
 
-PAUSE = 0.5  # seconds for which epochs are gathered: the driver's view need not be more current
+PAUSE = 0.5  # seconds between two batches of epochs: the driver's view need not be more current
+LOOK = 0.1  # seconds between two looks whether to stop, however short an epoch is
 Ended = Done | Failed | Stopped
 
 
@@ -134,11 +136,11 @@ class Outbox:
     """Gathers the messages of the thread that trains, which never waits.
 
     Args:
-        pause: For how many seconds messages that can wait are gathered.
+        pause: The least number of seconds between two batches, unless something is urgent.
     """
 
     def __init__(self, pause: float = PAUSE) -> None:
-        self._pause = pause
+        self._pause, self._last = pause, time.monotonic()
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._urgent = threading.Event()
 
@@ -149,12 +151,13 @@ class Outbox:
             self._urgent.set()
 
     def take(self) -> list[Message]:
-        """All messages so far, after waiting for one that is urgent or for the pause; at least one, nothing after the end."""
-        self._urgent.wait(self._pause)
+        """All messages so far, at least one and nothing after the end; waits for the pause to pass or something urgent."""
+        self._urgent.wait(max(0.0, self._last + self._pause - time.monotonic()))
         self._urgent.clear()
         batch = [self._messages.get()]
         while not isinstance(batch[-1], Ended) and not self._messages.empty():
             batch.append(self._messages.get())
+        self._last = time.monotonic()
         return batch
 
 
@@ -242,11 +245,16 @@ class _Stopping:
     """Whether the driver wants runs to stop: the question is asked once per process, and only its answer is looked for."""
 
     question: Any = None
+    looked = 0.0
 
     def __init__(self, home: Any) -> None:
         self.home = home
 
     def __call__(self) -> bool:
+        now = time.monotonic()
+        if now - _Stopping.looked < LOOK:
+            return False
+        _Stopping.looked = now
         if _Stopping.question is None:
             _Stopping.question = self.home.stopping.remote()
         ready, _ = ray.wait([_Stopping.question], timeout=0)
