@@ -66,7 +66,7 @@ def render(results: Results, figures: str | None = None) -> str:
         for table in made:
             if table.experiment == name:
                 parts.append(formats.markdown(table))
-                parts += [f"{rows}\n"] if (rows := "\n".join(_cells(table, told))) else []
+                parts += [_fold("Time and command of every cell", rows)] if (rows := "\n".join(_cells(table, told))) else []
         parts += [f"{formats.escaped(text)}\n" for text in said.get(name, ())]
         for chart in drawn:
             if chart.experiment == name:
@@ -74,6 +74,11 @@ def render(results: Results, figures: str | None = None) -> str:
                     f"![{formats.escaped(chart.title)}]({figures}/{chart.id}.png)\n\n*{formats.escaped(chart.caption)}*\n"
                 )
     return "\n".join(parts)
+
+
+def _fold(title: str, text: str) -> str:
+    """Shown when its title is clicked."""
+    return f"<details>\n<summary>{title}</summary>\n\n{text}\n\n</details>\n"
 
 
 def _cells(table: Table, told: set[tuple[str, ...]]) -> Iterator[str]:
