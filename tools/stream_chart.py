@@ -43,7 +43,7 @@ def accuracies(source: Path = SOURCE) -> dict[str, list[float]]:
     counts = {label: list(labels.values()).count(label) for label, _ in LINES.values()}
     if set(counts.values()) != {len(SEEDS)}:
         raise SystemExit(
-            f"{source} must have {len(SEEDS)} runs of each line; it has {counts}. Run tools/growth_study.py first."
+            f"{source} must have {len(SEEDS)} runs of each line; it has {counts}. Run tools/growth_study.py."
         )
     tasks: dict[str, dict[int, list[float]]] = {label: defaultdict(list) for label, _ in LINES.values()}
     with (source / "metrics.csv").open(encoding="utf-8", newline="") as file:
