@@ -42,9 +42,7 @@ def accuracies(source: Path = SOURCE) -> dict[str, list[float]]:
     labels = {row["id"]: line[0] for row in stream if (line := LINES.get((row["method"], row["hyper.growth"])))}
     counts = {label: list(labels.values()).count(label) for label, _ in LINES.values()}
     if set(counts.values()) != {len(SEEDS)}:
-        raise SystemExit(
-            f"{source} must have {len(SEEDS)} runs of each line; it has {counts}. Run tools/growth_study.py."
-        )
+        raise SystemExit(f"{source} must have {len(SEEDS)} runs of each line; it has {counts}. Run tools/growth_study.py.")
     tasks: dict[str, dict[int, list[float]]] = {label: defaultdict(list) for label, _ in LINES.values()}
     with (source / "metrics.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
