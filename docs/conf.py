@@ -6,16 +6,18 @@ python -m sphinx -W -b html docs docs/_build/html        then open docs/_build/h
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
 import swr
 
 DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))
+import flowchart  # noqa: E402
 
 project = "swr"
 author = "the authors of swr"
@@ -31,6 +33,7 @@ html_title = f"swr {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+pygments_dark_style = "github-dark"
 html_theme_options = {"navigation_with_keys": True}
 
 myst_heading_anchors = 4  # the anchors that a repository gives to headings
@@ -69,8 +72,15 @@ def folders_are_text(app: Sphinx, doctree: nodes.document) -> None:
             link.replace_self(link.children)
 
 
+def flowcharts_are_drawn(app: Sphinx, doctree: nodes.document) -> None:
+    """Mermaid blocks become pictures."""
+    for block in list(doctree.findall(nodes.literal_block)):
+        if block.get("language") == "mermaid":
+            block.replace_self(nodes.raw("", flowchart.svg(block.astext()), format="html"))
+
+
 def setup(app: Sphinx) -> None:
     """What the pages need beyond the extensions."""
     app.connect("autodoc-process-docstring", formulas_are_literal, priority=100)  # before the sections are parsed
     app.connect("doctree-read", folders_are_text)
-    app.add_lexer("mermaid", TextLexer)
+    app.connect("doctree-read", flowcharts_are_drawn)

@@ -22,7 +22,7 @@ WINDOW = 5
 """tasks that a point of a line is the mean of"""
 
 LINES: dict[tuple[str, str], tuple[str, str]] = {
-    ("full-reset", ""): ("a fresh network for every task", "cold"),
+    ("full-reset", ""): ("fresh network for every task", "cold"),
     ("swr-budget", "1.5"): ("with SWR, the default", "swr"),
     ("vanilla", ""): ("without SWR", "vanilla"),
 }
@@ -68,11 +68,12 @@ def chart(lines: dict[str, list[float]], *, dark: bool) -> str:
     last = base.transform_filter(f"datum.task == {len(lines['without SWR'])}")
     labels = [
         last.transform_filter(f"datum.line == '{label}'")
-        .mark_text(align="left", dx=6, dy=shift, fontSize=12, fontWeight="bold")
+        .mark_text(align="left", dx=6, dy=shift, fontSize=12)
         .encode(text="line:N")
         for label, shift in zip(lines, (-7, 9, 0), strict=True)
     ]
-    drawn = alt.layer(base.mark_line(strokeWidth=2.5), *labels).configure(**theme(dark=dark))
+    drawn = alt.layer(base.mark_line(strokeWidth=2.5), *labels, padding={"left": 5, "top": 5, "bottom": 5, "right": 40})
+    drawn = drawn.configure(**theme(dark=dark))  # the padding: a reader's font may be wider than the one that was measured
     svg: str = vl_convert.vegalite_to_svg(drawn.to_json())
     return svg
 
