@@ -20,8 +20,8 @@ sys.path.insert(0, str(DOCS))
 import flowchart  # noqa: E402
 
 project = "swr"
-author = "the authors of swr"
-project_copyright = "MIT licence"
+author = "The swr authors"
+project_copyright = "2026, The swr authors"
 version = release = swr.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]

@@ -1,7 +1,7 @@
 """Mermaid flowcharts as inline SVG: a repository draws them itself, a site that opens from disk has no script to do so.
 
-Understands what ``tools/import_graph.py`` writes: ``flowchart BT`` with lines ``key["label"]`` and ``a --> b``. The target of an
-arrow stands below its source.
+Understands what ``tools/import_graph.py`` writes: ``flowchart BT`` with lines ``key["label"]`` and ``a --> b``. The target of
+an arrow stands below its source.
 """
 
 from __future__ import annotations
