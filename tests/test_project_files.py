@@ -91,3 +91,8 @@ def test_every_requirement_has_a_tested_version(project):
     needed = [*project["dependencies"], *(line for lines in project["optional-dependencies"].values() for line in lines)]
     names = {re.match(r"[\w.-]+", line)[0] for line in needed} - {project["name"]}
     assert sorted(names - tested) == []
+
+
+def test_every_example_is_in_the_list_of_examples():
+    listed = re.findall(r"^\| `(.+?)` \|", (ROOT / "examples" / "README.md").read_text(), flags=re.M)
+    assert sorted(listed) == sorted(p.name for p in (ROOT / "examples").iterdir() if p.suffix in (".py", ".ipynb"))
