@@ -41,6 +41,7 @@ myst_heading_anchors = 4  # the anchors that a repository gives to headings
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
 autodoc_mock_imports = ["lightning", "pytorch_lightning", "transformers"]  # the pages need none of the frameworks
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
