@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'swr[ray]'")
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'soft-weight-rescaling[ray]'")
 
 STORE = 80 * 2**20  # bytes of each object store; Ray's least is 75 MB
 

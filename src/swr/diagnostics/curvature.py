@@ -30,7 +30,7 @@ def curvature(
 
     The result is the largest eigenvalue with its sign, not the largest in magnitude. Power iteration finds the largest in
     magnitude. If that one is negative, or if the iteration does not converge because two of opposite sign are equally large, it
-    continues with H + mI, m = max |λ|, whose eigenvalues are not negative.
+    continues with H + mI, m that magnitude, whose eigenvalues are not negative.
 
     >>> value = curvature(model, (x, torch.tensor([0, 1])), nn.functional.cross_entropy)
 
@@ -39,7 +39,7 @@ def curvature(
         batch: inputs (a tensor, or a tuple of positional inputs) and targets.
         loss_fn: a function of outputs and targets that returns the mean loss.
         iterations: the maximum for each of the two parts; one iteration costs about two backward passes.
-        tolerance: the bound on ‖H v − λ v‖ relative to max |λ| at which the iteration stops.
+        tolerance: the bound on ‖H v − λ v‖ at which the iteration stops, relative to the largest magnitude.
         seed: the seed of the first v; torch's global random state is not used.
 
     Raises:

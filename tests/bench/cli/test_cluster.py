@@ -41,12 +41,12 @@ def test_a_missing_ray_is_one_sentence(swr, monkeypatch):
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
     code, _, err = swr(f"{RUN} --engine ray")
     assert code == 1
-    assert "swr: --engine ray needs Ray, which is not installed: pip install 'swr[ray]'." in err
+    assert "swr: --engine ray needs Ray, which is not installed: pip install 'soft-weight-rescaling[ray]'." in err
 
 
 @pytest.mark.parametrize(("text", "sentence"), [("- a list", "must hold a mapping"), ("{", "cannot be read")])
 def test_a_wrong_runtime_environment_is_one_sentence(folder, text, sentence):
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'swr[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'soft-weight-rescaling[ray]'")
     (folder / "env.yaml").write_text(text)
     with pytest.raises(OptionError, match=sentence):
         cluster.engine(options.Cluster(engine="ray", runtime_env=folder / "env.yaml"), 1, None, "cpu")

@@ -83,7 +83,8 @@ def test_ctrl_c_says_how_to_go_on_and_is_code_130(folder):
 def test_without_the_extra_a_sentence_says_what_to_install(swr, monkeypatch):
     monkeypatch.setitem(sys.modules, "tyro", None)
     monkeypatch.delitem(sys.modules, "swr.bench.cli.options", raising=False)
-    assert swr("quickstart") == (2, "", "swr: the command line needs tyro, which is not installed: pip install 'swr[bench]'\n")
+    fix = "pip install 'soft-weight-rescaling[bench]'"
+    assert swr("quickstart") == (2, "", f"swr: the command line needs tyro, which is not installed: {fix}\n")
     assert swr("--version")[0] == 0
 
 

@@ -245,7 +245,7 @@ def test_without_what_a_page_needs_a_sentence_says_what_to_install(swr, monkeypa
     for part in ("page", "inline"):  # as if they had not been imported before
         monkeypatch.delitem(sys.modules, f"swr.bench.report.{part}", raising=False)
         monkeypatch.delattr(f"swr.bench.report.{part}", raising=False)
-    needed = f"swr: the command line needs {module}, which is not installed: pip install 'swr[bench]'\n"
+    needed = f"swr: the command line needs {module}, which is not installed: pip install 'soft-weight-rescaling[bench]'\n"
     assert swr("report") == (2, "", needed)
 
 

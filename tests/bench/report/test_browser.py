@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-ge
 
 @pytest.fixture(scope="module")
 def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'swr[dev]'")
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'soft-weight-rescaling[dev]'")
     with playwright.sync_playwright() as driver:
         launched = driver.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
         yield launched

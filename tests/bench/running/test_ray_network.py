@@ -16,7 +16,7 @@ import torch
 from swr.bench import experiments, training
 from swr.bench.store import Store
 
-pytest.importorskip("ray", reason="Ray is not installed: pip install 'swr[ray]'")
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'soft-weight-rescaling[ray]'")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(

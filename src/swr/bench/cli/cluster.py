@@ -48,7 +48,7 @@ def engine(on: options.Cluster, workers: int | None, data: Path | None, device: 
     if on.engine == "local":
         return None
     if find_spec("ray") is None:
-        raise OptionError("--engine ray needs Ray, which is not installed: pip install 'swr[ray]'.")
+        raise OptionError("--engine ray needs Ray, which is not installed: pip install 'soft-weight-rescaling[ray]'.")
     if not on.ray_logs:
         os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "^")  # read when Ray is imported: none of its lines are shown
     from swr.bench.running.engines.ray_engine import RayEngine

@@ -33,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRA:
             raise
-        print(f"swr: the command line needs {package}, which is not installed: pip install 'swr[bench]'", file=sys.stderr)
+        fix = "pip install 'soft-weight-rescaling[bench]'"
+        print(f"swr: the command line needs {package}, which is not installed: {fix}", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:
         print("swr: interrupted", file=sys.stderr)

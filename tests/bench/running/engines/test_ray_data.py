@@ -11,7 +11,7 @@ from job_tasks import config
 from PIL import Image
 from toy import pictures
 
-pytest.importorskip("ray", reason="Ray is not installed: pip install 'swr[ray]'")
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'soft-weight-rescaling[ray]'")
 
 from ray_clusters import machines
 

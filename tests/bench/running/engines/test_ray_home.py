@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-pytest.importorskip("ray", reason="Ray is not installed: pip install 'swr[ray]'")
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'soft-weight-rescaling[ray]'")
 
 from swr.bench.data import load
 from swr.bench.running.engines import ray_home

@@ -3,7 +3,7 @@
 import pytest
 from job_tasks import config, epoch
 
-pytest.importorskip("ray", reason="Ray is not installed: pip install 'swr[ray]'")
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'soft-weight-rescaling[ray]'")
 
 from swr.bench.running.engines import Done, Failed, Job, Reported, Stopped, claim, ray_task
 from swr.bench.running.engines.ray_task import Order, Saved, difference, versions
