@@ -129,6 +129,8 @@ A folder with runs that the store lacks, or with files of another program, is no
 
 Examples:
   swr export -o results
+  swr export -o results/leaderboard --last --store leaderboard.sqlite
+                               many runs of which only the end is asked for
   python -c "import pandas; print(pandas.read_csv('results/runs.csv'))"
   duckdb -c "SELECT method, avg(test_accuracy) FROM 'results/runs.csv'
              GROUP BY method\""""
@@ -383,6 +385,8 @@ class Export:
     """The folder to write into; it is created if necessary."""
     unfinished: Flag = False
     """Export also the runs that are waiting, running or failed."""
+    last: Flag = False
+    """Export only the last epoch of each run: results without curves, in a small part of the size."""
     store: File = Path("swr.sqlite")
     """The file to export."""
 

@@ -42,12 +42,13 @@ class Merged:
         return text + (f", {self.foreign} of another version of swr left out" if self.foreign else "")
 
 
-def export(store: Path, folder: Path, *, unfinished: bool = False) -> str:
+def export(store: Path, folder: Path, *, unfinished: bool = False, last: bool = False) -> str:
     """Write a store as CSV files, also while runs are being written to it.
 
     Args:
         folder: It is created; files of an earlier export in it are replaced if the store has all of their runs.
         unfinished: Write also the runs that are waiting, running or failed.
+        last: Write only the last epoch of each run, a small part of the size; charts over epochs cannot be made from it.
 
     Returns:
         A sentence on what was written.
@@ -56,7 +57,7 @@ def export(store: Path, folder: Path, *, unfinished: bool = False) -> str:
         raise ExchangeError(f"{folder} is a file: name a folder with --output")
     with Store(store, create=False) as opened:
         check_replaceable(folder, opened)
-        written = csv_files.write(opened, folder, unfinished=unfinished)
+        written = csv_files.write(opened, folder, unfinished=unfinished, last=last)
     what = f"{plural(written.runs, 'run')} and {plural(written.epochs, 'epoch')}"
     text = f"{what} of {store} are in {folder}: {', '.join(csv_files.FILES)}"
     left_out = f"; {plural(written.left_out, 'unfinished run')} left out, --unfinished adds them"

@@ -31,14 +31,14 @@ def scores(board: Board, costs: Mapping[str, Cost]) -> Text:
     Args:
         costs: By method, as they were recorded.
     """
-    head = ["rank", "method", "mean share", *(_title(column) for column in board.columns)]
+    head = ["method", "rank", "mean share", *(_title(column) for column in board.columns)]
     rows = []
     for one in board.standings:
         cost = costs.get(one.row.method)
         rows.append(
             [
-                _rank(one),
                 one.row.title,
+                _rank(one),
                 _with_interval(one.mean, one.interval),
                 *(_cell(one, column) for column in board.columns),
                 f"{cost.step:.2f}" if cost else "",

@@ -54,7 +54,7 @@ def terminal(board: Board, costs: Mapping[str, Cost]) -> str:
     if not board.columns:
         return board_tables.EMPTY
     table = board_tables.scores(board, costs)
-    starts = range(2, len(table.head))
+    starts = range(1, len(table.head))
     return "\n".join([aligned([table.head, *table.rows], starts=list(starts)), "", *board_tables.notes(board)])
 
 
