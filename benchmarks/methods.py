@@ -70,11 +70,11 @@ def memory(method: str, hyper: Mapping[str, Any]) -> float:
 
 
 def held(state: Any) -> int:
-    """The bytes of all tensors in a state."""
+    """The bytes of all tensors in a state, without random numbers."""
     if isinstance(state, torch.Tensor):
         return state.nbytes
     if isinstance(state, Mapping):
-        return sum(map(held, state.values()))
+        return sum(held(value) for key, value in state.items() if key != "generator")
     return sum(map(held, state)) if isinstance(state, (list, tuple)) else 0
 
 

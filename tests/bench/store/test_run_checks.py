@@ -45,6 +45,26 @@ def test_the_runs_of_every_stream_make_the_round_trip(name, tmp_path):
             assert repr(store.epochs(config.identity)) == repr(epochs)
 
 
+def test_the_last_epoch_alone_is_a_result_but_no_other_one_is(tmp_path):
+    config, data = stream("permuted-pixels")
+    epochs = trained(config, data)
+    with Store(tmp_path / "a") as store:
+        store.add([config], Provenance({}, None, "host"))
+        store.record(config.identity, epochs)
+        store.finish(config.identity, {})
+    assert "1 run and 1 epoch of" in export(tmp_path / "a", tmp_path / "files", last=True)
+    merge(tmp_path / "files", tmp_path / "b")
+    with Store(tmp_path / "b") as store:
+        assert repr(store.epochs(config.identity)) == repr(epochs[-1:])
+        [record] = store.runs()
+    assert repr(record.last) == repr(epochs[-1])
+    for wrong, status in ((epochs[:1], "done"), (epochs[2:], "done"), (epochs[-1:], "running")):
+        with pytest.raises(ExchangeError, match="is missing"):
+            check(config, wrong, status)
+    with pytest.raises(ExchangeError, match=r"stage in epoch 4 .* is 0, it must be 3"):
+        check(config, [replace(epochs[-1], stage=0)])
+
+
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_stream_without_what_it_is_judged_by_is_refused(name):
     config, data = stream(name)

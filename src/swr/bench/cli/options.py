@@ -300,7 +300,7 @@ class Sweep:
 class Leaderboard:
     """Compare every method, tuned fairly."""
 
-    streams: Annotated[Names, arg(metavar="STREAM …", help_behavior_hint="(default: the three on digits)")] = ()
+    streams: Annotated[Names, arg(metavar="NAME …", help_behavior_hint="(default: the three on digits)")] = ()
     """Where methods are compared: those above."""
     methods: Annotated[Names, arg(metavar="METHOD …", help_behavior_hint="(default: all rows)")] = ()
     """Rows of the board: names that `swr methods` lists, or a composition of the board such as swr-budget+l2-init."""
