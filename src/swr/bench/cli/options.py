@@ -248,6 +248,8 @@ class Run:
     """Part of the training data to hold out and measure on."""
     lr_schedule: LRSchedule = None
     """How the learning rate changes over the run; step: constant, but for the drops of lr-decay."""
+    precision: Literal["float32", "bf16"] = "float32"
+    """Of passes through the network; bf16: autocast, faster on large networks, other results."""
     workers: Workers = None
     """Processes to use, one thread each."""
     data: Folder = None

@@ -74,6 +74,7 @@ def runs_of(command: options.Run) -> list[RunConfig]:
         examples=command.examples,
         validation=command.validation,
         lr_schedule=command.lr_schedule,
+        precision=command.precision,
     )
 
 

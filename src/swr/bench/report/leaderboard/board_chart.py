@@ -24,7 +24,7 @@ def svg(board: Board) -> str:
     ]
     if not rows:
         return ""
-    titles = [row["method"] for row in rows]
+    titles = [str(row["method"]) for row in rows]
     base = alt.Chart(width=460, height={"step": 15}).encode(
         y=alt.Y("method:N", sort=titles, title=None, axis=alt.Axis(labelLimit=260)),
         color=alt.Color("ours:N", scale=alt.Scale(domain=[True, False], range=["#c45000", "#59616c"]), legend=None),
