@@ -50,9 +50,10 @@ def test_several_methods_at_once():
     )
     other = replace(config, method="swr+ema", hyper=(("ema.momentum", 0.9), ("swr.coefficient", 0.5)))
     assert str(run_description.command(other, [0])).endswith("--hyper ema.momentum=0.9 swr.coefficient=0.5")
-    [held_out, *_] = sweep("generalization", "mnist-mlp", "swr+ema", seeds=1)
+    [held_out, *_] = sweep("generalization", "mnist-mlp", "swr+head-reset", seeds=1)
     assert run_description.command(held_out, [0]) == (
-        "swr run generalization --columns mnist-mlp --methods swr+ema --seeds 1 --hyper swr.coefficient=1.0 --validation 0.1"
+        "swr run generalization --columns mnist-mlp --methods swr+head-reset --seeds 1 "
+        "--hyper swr.coefficient=1.0 --validation 0.1"
     )
 
 

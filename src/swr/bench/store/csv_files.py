@@ -25,8 +25,8 @@ from swr.bench.experiments import RunConfig
 from swr.bench.files import replacing
 from swr.bench.store.csv_fields import line, rows_of
 from swr.bench.store.database import Store
-from swr.bench.store.run_checks import ExchangeError, Found
-from swr.bench.store.schema import COLUMNS, METRICS
+from swr.bench.store.run_checks import LAST_ALONE, ExchangeError, Found
+from swr.bench.store.schema import COLUMNS, METRICS, dumps
 from swr.bench.training import Epoch
 
 FILES = ("runs.csv", "metrics.csv", "norms.csv", "measures.csv")
@@ -126,6 +126,8 @@ def _write(
             for name, file in (("norms", norms), ("measures", measures)):
                 for key, value in json.loads(newest[name]).items():
                     put(file, row[0], newest["epoch"], key, value)
+        if last and len(epochs) > 1:
+            run["facts"] = dumps({**json.loads(run["facts"] or "{}"), **LAST_ALONE})
         values = dict(config["hyper"])
         put(
             runs,

@@ -24,6 +24,8 @@ from swr.errors import SWRError
 
 __all__ = ["ExchangeError", "Merged", "export", "merge"]
 
+FACTS = COLUMNS.split(", ").index("facts")
+
 
 @dataclass
 class Merged:
@@ -94,7 +96,7 @@ def _merge(runs: list[tuple[str, Row]], epochs: Callable[[str], list[Found]], pa
     configs = [_check(where, row) for where, row in runs]  # all of them, before a store is changed or created
     for (where, row), config in zip(runs, configs, strict=True):
         if config is not None:
-            check_epochs(where, config, row[2], epochs(row[0]))
+            check_epochs(where, config, row[2], epochs(row[0]), json.loads(row[FACTS] or "{}"))
     merged = Merged()
     with Store(path) as store, store.writing() as db:
         known = dict(db.execute("SELECT id, status FROM runs").fetchall())
