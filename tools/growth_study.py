@@ -15,7 +15,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import altair as alt
@@ -23,16 +23,17 @@ import vl_convert
 from altair.typing import ChartType
 from rich.console import Console
 
-from swr.bench.experiments import RunConfig, find_column, find_experiment
-from swr.bench.experiments.expansion import VALIDATION, configure
+from swr.bench.experiments import RunConfig
+from swr.bench.experiments.study import Setting as Place
 from swr.bench.report.charts.palette import style
+from swr.bench.report.marked_text import put_between
+from swr.bench.report.selection import best as best_of
+from swr.bench.report.selection import finished, score
 from swr.bench.report.statistics import summary
-from swr.bench.report.terminal import candidates
 from swr.bench.running import Estimator, execute
 from swr.bench.running.progress import view
 from swr.bench.store import Store, provenance_of
 from swr.bench.store.exchange import merge
-from swr.bench.training.online import final
 from swr.methods import describe
 from swr.rescaling.aim import DEFAULT_GROWTH
 
@@ -51,33 +52,15 @@ GRIDS: dict[str, tuple[str, tuple[float, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Place):
     """A column of the study's table."""
 
-    name: str
-    title: str
-    experiment: str
-    column: str
-    scale: float = 1.0
-    """of the number of epochs"""
-    examples: int | None = None
-    tuning: Sequence[int] = (100,)
-    """seeds on which hyper-parameters are chosen"""
     tuned_on: str = ""
     """another setting whose choice is taken over, in place of one's own"""
-    reported: Sequence[int] = tuple(range(200, 205))
-    """seeds that are looked at once"""
     methods: Sequence[str] = tuple(GRIDS)
     references: Sequence[str] = ("vanilla",)
     extra: Sequence[Line] = ()
     """methods with fixed hyper-parameters, on the first five reported seeds"""
-
-    def config(self, method: str, hyper: Hyper, seed: int, *, tune: bool = False) -> RunConfig:
-        """One run."""
-        plan = find_experiment(self.experiment)
-        held_out = VALIDATION if tune and plan.scenario.holds_out else 0.0
-        made = configure(plan, find_column(self.column), method, dict(hyper), seed, self.scale, validation=held_out)
-        return made if self.examples is None else replace(made, examples=self.examples)
 
     def tuned(self) -> list[RunConfig]:
         """The grid of every method on the tuning seeds."""
@@ -191,15 +174,9 @@ STUDY: dict[str, Setting] = {
 
 def chosen(setting: Setting, store: Store) -> dict[str, Hyper]:
     """The best configuration of every method on the tuning seeds, once all of them are done."""
-    records = {record.id: record for record in store.runs()}
-    best: dict[str, Hyper] = {}
-    for method in setting.methods:
-        grid = [config for config in setting.tuned() if config.method == method]
-        done = [records[c.identity] for c in grid if c.identity in records and records[c.identity].status == "done"]
-        if len(done) == len(grid):
-            label = candidates(done, "validation")[0].label
-            best[method] = next(config.hyper for config in grid if config.hyper_text == label)
-    return best
+    records = finished(store)
+    found = {m: best_of([config for config in setting.tuned() if config.method == m], records) for m in setting.methods}
+    return {method: point for method, point in found.items() if point is not None}
 
 
 def run(setting: Setting, store: Store, data: Path | None, workers: int) -> None:
@@ -250,15 +227,7 @@ class Finding:
 
 def findings(store: Store) -> list[Finding]:
     """The settings of which every run is done."""
-    records = {record.id: record for record in store.runs() if record.status == "done" and record.last is not None}
-
-    def score(config: RunConfig) -> float:
-        last = records[config.identity].last
-        assert last is not None
-        if config.validation and last.validation_accuracy is not None:
-            return last.validation_accuracy
-        return final(config, last)
-
+    records = finished(store)
     found = []
     for setting in STUDY.values():
         tuned = STUDY[setting.tuned_on] if setting.tuned_on else setting
@@ -268,11 +237,11 @@ def findings(store: Store) -> list[Finding]:
             continue
         lines: dict[tuple[str, Hyper], dict[int, float]] = {}
         for config in finals:
-            lines.setdefault((config.line, config.hyper), {})[config.seed] = score(config)
+            lines.setdefault((config.line, config.hyper), {})[config.seed] = score(config, records)
         tried: dict[str, list[tuple[float, float]]] = {}
         for method in setting.methods if not setting.tuned_on else ():
             for value in GRIDS[method][1]:
-                same = [score(c) for c in setting.tuned() if c.method == method and c.hyper[0][1] == value]
+                same = [score(c, records) for c in setting.tuned() if c.method == method and c.hyper[0][1] == value]
                 tried.setdefault(method, []).append((value, sum(same) / len(same)))
         found.append(Finding(setting, best, lines, tried))
     return found
@@ -350,10 +319,7 @@ def sensitivity(found: Sequence[Finding]) -> ChartType:
 
 def page(found: Sequence[Finding], path: Path) -> None:
     """Write the table, the verdicts and the chart into a page, between its marks."""
-    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    text = f"{table(found)}\n\n{verdicts(found)}\n"
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
+    put_between(path, BEGIN, END, f"{table(found)}\n\n{verdicts(found)}\n")
     figure = path.parent / "charts" / "growth-sensitivity.svg"
     figure.write_text(vl_convert.vegalite_to_svg(sensitivity(found).to_json()), encoding="utf-8")
 

@@ -14,6 +14,7 @@ from swr.checks import choice
 from swr.errors import AttachError, StateError
 from swr.hooks import Handle, attachable
 from swr.methods.tools.penalty_gradients import add_to_gradients, differentiate, held_by
+from swr.methods.tools.tuning import Tuning
 
 Batches = Iterable[tuple[Tensor, Tensor]]
 """inputs and targets, batch by batch"""
@@ -65,6 +66,8 @@ class Method:
     """the hyper-parameters that are swept, by keyword, with the paper's symbol"""
     owns: ClassVar[frozenset[str]] = frozenset()
     """what it alone decides, in words; methods that decide the same cannot be combined"""
+    tuning: ClassVar[Tuning] = ({},)
+    """what a fair comparison tries: at most five configurations from its paper's range, neighbours next to each other"""
     turn: ClassVar[Turn] = "any"
     """when it acts after a step, combined with others: "first" if it reads the optimizer's update, "last" if it averages"""
 

@@ -11,6 +11,7 @@ from swr.checks import at_least_zero, choice
 from swr.methods.base import learnable
 from swr.methods.bases.update_method import Moved, UpdateMethod
 from swr.methods.tools.layers import affine_layers
+from swr.methods.tools.tuning import along
 from swr.methods.weight_decay import Decayed
 
 
@@ -44,6 +45,7 @@ class CautiousDecay(UpdateMethod):
 
     name = "cautious-decay"
     title = "cautious decay"
+    tuning = along("coefficient", 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
     symbols = {"coefficient": "λ"}  # noqa: RUF012
     owns = frozenset({"how weights decay apart from the gradient"})
 

@@ -15,6 +15,7 @@ from swr.methods.bases.unit_method import UnitMethod, mean_magnitude
 from swr.methods.tools.fresh import Initialiser, own_initialiser
 from swr.methods.tools.optimizer_state import Policy
 from swr.methods.tools.recycling import OutgoingMagnitude
+from swr.methods.tools.tuning import along
 
 
 class ContinualBackprop(UnitMethod):
@@ -59,6 +60,7 @@ class ContinualBackprop(UnitMethod):
 
     name = "continual-backprop"
     title = "continual backprop"
+    tuning = along("rate", 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
     symbols: ClassVar[Mapping[str, str]] = {"rate": "ρ", "maturity": "m", "decay": "d"}
 
     def __init__(

@@ -12,6 +12,7 @@ from swr.checks import fraction, interval, positive
 from swr.errors import OptionError
 from swr.methods.base import Method, restore
 from swr.methods.tools.layers import affine_layers
+from swr.methods.tools.tuning import along
 from swr.norms import frobenius_norms
 
 
@@ -57,6 +58,7 @@ class CPR(Method):
 
     name = "cpr"
     title = "CPR"
+    tuning = along("factor", 0.5, 1.0, 2.0, 4.0, 8.0)
     symbols = {"factor": "κ/n²", "warm_start": "T", "every": "S", "smoothing": "β"}  # noqa: RUF012
     owns = frozenset({"how weights decay apart from the gradient"})
 

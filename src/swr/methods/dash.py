@@ -14,6 +14,7 @@ from swr.methods.base import Batches, LossFunction, Method
 from swr.methods.tools.layers import affine_layers, wide
 from swr.methods.tools.loss_gradients import gradients, new_data
 from swr.methods.tools.optimizer_state import Policy, check_policy, forget
+from swr.methods.tools.tuning import along
 
 
 def shrunk(parameter: Tensor, descent: Tensor, floor: float) -> Tensor:
@@ -68,6 +69,7 @@ class Dash(Method):
 
     name = "dash"
     title = "DASH"
+    tuning = along("floor", 0.05, 0.1, 0.2, 0.3, 0.5)
     owns = frozenset({"all weights at a new task"})
     symbols = {"floor": "λ", "rate": "α"}  # noqa: RUF012
 

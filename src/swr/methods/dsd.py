@@ -13,6 +13,7 @@ from swr.errors import ModelError
 from swr.methods.base import Batches, LossFunction, Method, restore
 from swr.methods.tools.layers import affine_layers
 from swr.methods.tools.optimizer_state import Policy, check_policy, forget
+from swr.methods.tools.tuning import along
 
 
 def largest(weight: Tensor, sparsity: float) -> Tensor:
@@ -62,6 +63,7 @@ class DSD(Method):
 
     name = "dsd"
     title = "DSD"
+    tuning = along("sparsity", 0.25, 0.3, 0.35, 0.4, 0.5)
     symbols = {"sparsity": "s"}  # noqa: RUF012
 
     def __init__(

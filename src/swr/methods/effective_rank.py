@@ -14,6 +14,7 @@ from swr.errors import AttachError, ModelError, OptionError
 from swr.methods.bases.penalty import Penalty
 from swr.methods.tools.layers import linears, wide
 from swr.methods.tools.penalty_gradients import add_to_gradients, held_by
+from swr.methods.tools.tuning import DECADES
 from swr.methods.tools.unseen import Unseen
 
 
@@ -62,6 +63,7 @@ class EffectiveRank(Penalty):
 
     name = "effective-rank"
     title = "effective rank"
+    tuning = DECADES
     symbols = {"coefficient": "α"}  # noqa: RUF012
 
     def __init__(

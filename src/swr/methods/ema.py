@@ -10,6 +10,7 @@ from torch import nn
 from swr.checks import fraction
 from swr.methods.base import Method, Turn
 from swr.methods.tools.evaluation_copy import EvaluationCopy
+from swr.methods.tools.tuning import along
 
 
 class EMA(Method):
@@ -55,6 +56,7 @@ class EMA(Method):
 
     name = "ema"
     title = "EMA"
+    tuning = along("momentum", 0.9, 0.99, 0.998, 0.999, 0.9999)
     symbols = {"momentum": "μ"}  # noqa: RUF012
     owns = frozenset({"which copy of the weights is evaluated"})
     turn: ClassVar[Turn] = "last"

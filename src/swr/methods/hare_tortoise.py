@@ -11,6 +11,7 @@ from swr.checks import fraction
 from swr.methods.base import Turn
 from swr.methods.bases.periodic import Periodic
 from swr.methods.tools.evaluation_copy import EvaluationCopy
+from swr.methods.tools.tuning import along
 
 
 class HareTortoise(Periodic):
@@ -48,6 +49,7 @@ class HareTortoise(Periodic):
 
     name = "hare-tortoise"
     title = "Hare & Tortoise"
+    tuning = along("momentum", 0.9, 0.99, 0.995, 0.999, 0.9999)
     symbols = {"momentum": "μ", "every": "R"}  # noqa: RUF012
     owns = frozenset({"which copy of the weights is evaluated"})
     turn: ClassVar[Turn] = "last"

@@ -12,6 +12,7 @@ from swr.checks import positive
 from swr.methods.base import restore
 from swr.methods.bases.update_method import Moved, UpdateMethod
 from swr.methods.tools.layers import affine_layers
+from swr.methods.tools.tuning import along
 from swr.norms import frobenius_norms
 
 
@@ -77,6 +78,7 @@ class Hyperball(UpdateMethod):
 
     name = "hyperball"
     title = "Hyperball"
+    tuning = along("scale", 0.3, 1.0, 3.0, 10.0, 30.0)
     symbols = {"scale": "s"}  # noqa: RUF012
     owns = frozenset({"the norms of the weights", "how long an update is", "how weights decay apart from the gradient"})
 

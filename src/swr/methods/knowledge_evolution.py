@@ -15,6 +15,7 @@ from swr.methods.base import Batches, LossFunction, Method, restore
 from swr.methods.tools.fresh import Initialiser, fresh_values, own_initialiser
 from swr.methods.tools.layers import Affine, affine_layers
 from swr.methods.tools.optimizer_state import Policy, check_policy, forget
+from swr.methods.tools.tuning import along
 
 Mask = Literal["kels", "wels"]
 
@@ -87,6 +88,7 @@ class KnowledgeEvolution(Method):
 
     name = "knowledge-evolution"
     title = "Knowledge Evolution"
+    tuning = along("split", 0.2, 0.4, 0.5, 0.6, 0.8)
     symbols = {"split": "s"}  # noqa: RUF012
 
     def __init__(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from swr.methods.bases.decay import Decay
+from swr.methods.tools.tuning import DECADES
 
 
 class L2(Decay):
@@ -35,6 +36,7 @@ class L2(Decay):
 
     name = "l2"
     title = "L2"
+    tuning = DECADES
 
     def differences(self, parameters: Sequence[nn.Parameter]) -> list[Tensor]:
         """Θ itself."""

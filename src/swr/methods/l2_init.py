@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from swr.methods.base import restore, saved
 from swr.methods.bases.decay import Decay
+from swr.methods.tools.tuning import DECADES
 
 
 class L2Init(Decay):
@@ -42,6 +43,7 @@ class L2Init(Decay):
 
     name = "l2-init"
     title = "L2 Init"
+    tuning = DECADES
 
     def __init__(self, model: nn.Module, example_inputs: Any = None, *, coefficient: float, seed: int = 0) -> None:
         super().__init__(model, example_inputs, coefficient=coefficient, seed=seed)

@@ -19,6 +19,7 @@ from swr.methods.base import Batches, LossFunction, Method, learnable, restore
 from swr.methods.tools.fresh import Initialiser, fresh_values, inside, own_initialiser
 from swr.methods.tools.layers import is_convolution
 from swr.methods.tools.optimizer_state import Policy, check_policy, forget
+from swr.methods.tools.tuning import along
 from swr.norms import frobenius_norms
 
 ZeroNorm = Literal["zero", "keep"]
@@ -83,6 +84,7 @@ class Layerwise(Method):
 
     name = "layerwise"
     title = "Layerwise"
+    tuning = along("rounds", 1, 2, 4, 8, 16)
     owns = frozenset({"all weights at a new task"})
     symbols = {"rounds": "N"}  # noqa: RUF012
 

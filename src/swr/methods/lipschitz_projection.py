@@ -14,6 +14,7 @@ from swr.checks import choice, positive
 from swr.methods.base import Method
 from swr.methods.tools.layers import affine_layers, is_convolution, normalisations, wide
 from swr.methods.tools.spectral_norms import Map, PowerIteration, input_sizes, operator_map
+from swr.methods.tools.tuning import along
 
 
 def operator_norm(blocks: Tensor, p: float) -> Tensor:
@@ -66,6 +67,7 @@ class Lipschitz(Method):
 
     name = "lipschitz"
     title = "Lipschitz projection"
+    tuning = along("bound", 1.0, 2.0, 4.0, 8.0, 16.0)
     symbols: ClassVar[Mapping[str, str]] = {
         "bound": "λ",
         "convolution": "λ_conv",

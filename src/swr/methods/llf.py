@@ -14,6 +14,7 @@ from swr.methods.base import Batches, LossFunction, Method
 from swr.methods.tools.fresh import Initialiser, fresh_values, own_initialiser
 from swr.methods.tools.layers import Affine, affine_layers
 from swr.methods.tools.optimizer_state import Policy, check_policy, forget
+from swr.methods.tools.tuning import along
 
 
 class LaterLayerForgetting(Method):
@@ -50,6 +51,7 @@ class LaterLayerForgetting(Method):
 
     name = "llf"
     title = "LLF"
+    tuning = along("first", 1, 2)
     symbols = {"first": "L"}  # noqa: RUF012
 
     def __init__(

@@ -16,6 +16,7 @@ from swr.methods.tools.fresh import Initialiser, fresh_values, own_initialiser
 from swr.methods.tools.layers import affine_layers
 from swr.methods.tools.loss_gradients import gradients, new_data
 from swr.methods.tools.optimizer_state import Policy, check_policy, forget
+from swr.methods.tools.tuning import along
 
 
 def least(saliencies: Sequence[Tensor], part: float) -> list[Tensor]:
@@ -69,6 +70,7 @@ class Lure(Method):
 
     name = "lure"
     title = "LURE"
+    tuning = along("part", 0.05, 0.1, 0.2, 0.3, 0.4)
     symbols = {"part": "r"}  # noqa: RUF012
 
     def __init__(

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from swr.checks import positive
 from swr.methods.base import Method
 from swr.methods.tools.layers import affine_layers, wide
+from swr.methods.tools.tuning import along
 
 
 def row_norms(blocks: Tensor) -> Tensor:
@@ -55,6 +56,7 @@ class MaxNorm(Method):
 
     name = "max-norm"
     title = "max-norm"
+    tuning = along("bound", 0.5, 1.0, 2.0, 3.0, 4.0)
     symbols: ClassVar[Mapping[str, str]] = {"bound": "c"}
 
     def __init__(

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from swr.checks import positive
 from swr.methods.bases.penalty import Penalty
 from swr.methods.tools.layers import affine_layers, wide
+from swr.methods.tools.tuning import DECADES
 
 
 def parseval(matrices: Tensor, scale: float) -> Tensor:
@@ -61,6 +62,7 @@ class Parseval(Penalty):
 
     name = "parseval"
     title = "Parseval"
+    tuning = DECADES
 
     def __init__(
         self,

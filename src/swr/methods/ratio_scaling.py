@@ -12,6 +12,7 @@ from swr.algebra.plan import ScalePlan, analyze
 from swr.checks import positive
 from swr.errors import OptionError
 from swr.methods.base import Batches, LossFunction, Method, learnable
+from swr.methods.tools.tuning import along
 from swr.rescaling import rescale
 
 
@@ -31,6 +32,7 @@ class NaiveScaling(Method):
 
     name = "naive-scaling"
     title = "naive scaling"
+    tuning = along("ratio", 0.1, 0.3, 0.5, 0.7, 0.9)
     owns = frozenset({"all weights at a new task"})
     symbols: ClassVar[Mapping[str, str]] = {"ratio": "c"}
 
@@ -62,6 +64,7 @@ class ProportionalScaling(Method):
 
     name = "proportional-scaling"
     title = "proportional scaling"
+    tuning = along("ratio", 0.1, 0.3, 0.5, 0.7, 0.9)
     owns = frozenset({"all weights at a new task"})
     symbols: ClassVar[Mapping[str, str]] = {"ratio": "c"}
 

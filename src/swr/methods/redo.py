@@ -12,6 +12,7 @@ from swr.checks import finite, interval
 from swr.methods.bases.unit_method import UnitMethod, mean_magnitude
 from swr.methods.tools.fresh import Initialiser, own_initialiser
 from swr.methods.tools.optimizer_state import Policy
+from swr.methods.tools.tuning import along
 
 
 def dormancy_scores(magnitude: Tensor) -> Tensor:
@@ -60,6 +61,7 @@ class ReDo(UnitMethod):
 
     name = "redo"
     title = "ReDo"
+    tuning = along("threshold", 0.0, 0.01, 0.025, 0.05, 0.1)
     symbols: ClassVar[Mapping[str, str]] = {"threshold": "τ", "every": "F"}
 
     def __init__(

@@ -14,6 +14,7 @@ from swr.methods.base import Batches, LossFunction, restore
 from swr.methods.bases.unit_method import UnitMethod
 from swr.methods.tools.fresh import Initialiser, own_initialiser
 from swr.methods.tools.optimizer_state import Policy
+from swr.methods.tools.tuning import along
 
 CountedIn = Literal["tasks", "steps"]
 
@@ -96,6 +97,7 @@ class SelfNormalizedResets(UnitMethod):
 
     name = "self-normalized-resets"
     title = "self-normalized resets"
+    tuning = along("rejection", 0.005, 0.01, 0.02, 0.04, 0.08)
     symbols: ClassVar[Mapping[str, str]] = {"rejection": "η", "every": "U", "longest": "T"}
 
     def __init__(

@@ -12,6 +12,7 @@ from swr.methods.base import Batches, LossFunction, Method, learnable, restore, 
 from swr.methods.tools.fresh import Initialiser, own_initialiser, redraw
 from swr.methods.tools.layers import NORMALISATION
 from swr.methods.tools.optimizer_state import Policy, check_policy, forget
+from swr.methods.tools.tuning import along
 
 
 class ShrinkPerturb(Method):
@@ -37,6 +38,7 @@ class ShrinkPerturb(Method):
 
     name = "shrink-perturb"
     title = "S&P"
+    tuning = along("coefficient", 0.1, 0.2, 0.4, 0.6, 0.8)
     owns = frozenset({"all weights at a new task"})
     symbols = {"coefficient": "λ"}  # noqa: RUF012
 
@@ -97,6 +99,7 @@ class ShrinkPerturbFresh(Method):
 
     name = "shrink-perturb-fresh"
     title = "S&P, fresh noise"
+    tuning = along("retain", 0.2, 0.4, 0.6, 0.8, 0.9)
     owns = frozenset({"all weights at a new task"})
     symbols = {"retain": "λ", "noise": "p"}  # noqa: RUF012
 

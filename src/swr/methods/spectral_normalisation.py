@@ -14,6 +14,7 @@ from swr.errors import OptionError
 from swr.methods.base import Method
 from swr.methods.tools.layers import Affine, affine_layers
 from swr.methods.tools.spectral_norms import Map, PowerIteration, input_sizes, operator_map
+from swr.methods.tools.tuning import along
 
 
 class SpectralNormalisation(Method):
@@ -46,6 +47,7 @@ class SpectralNormalisation(Method):
 
     name = "spectral-normalisation"
     title = "spectral normalisation"
+    tuning = along("bound", 0.5, 1.0, 2.0, 4.0, 8.0)
     symbols: ClassVar[Mapping[str, str]] = {"bound": "k"}
 
     def __init__(

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from swr.methods.bases.penalty import Penalty
 from swr.methods.tools.layers import affine_layers
 from swr.methods.tools.spectral_norms import Map, PowerIteration, matrix_map
+from swr.methods.tools.tuning import DECADES
 
 
 class SpectralNorm(Penalty):
@@ -38,6 +39,7 @@ class SpectralNorm(Penalty):
 
     name = "spectral-norm"
     title = "spectral norm"
+    tuning = DECADES
 
     def __init__(self, model: nn.Module, example_inputs: Any = None, *, coefficient: float = 0.01, seed: int = 0) -> None:
         super().__init__(model, example_inputs, coefficient=coefficient, seed=seed)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from swr.checks import whole
 from swr.methods.spectral_penalty import SpectralNorm
 from swr.methods.tools.layers import normalisations, wide
+from swr.methods.tools.tuning import DECADES
 
 
 class Spectral(SpectralNorm):
@@ -40,6 +41,7 @@ class Spectral(SpectralNorm):
 
     name = "spectral"
     title = "spectral regularisation"
+    tuning = DECADES
 
     def __init__(
         self, model: nn.Module, example_inputs: Any = None, *, coefficient: float = 1e-4, power: int = 2, seed: int = 0

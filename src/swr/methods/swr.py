@@ -14,6 +14,7 @@ from swr.checks import whole
 from swr.errors import OptionError
 from swr.methods.bases.rescaling import Rescaling, refuse_unknown
 from swr.methods.tools.layers import convolutions, linears, parts
+from swr.methods.tools.tuning import along
 from swr.rescaling import SoftWeightRescaling
 
 
@@ -42,6 +43,7 @@ class SWR(Rescaling):
 
     name = "swr"
     title = "SWR"
+    tuning = along("coefficient", 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
     symbols: ClassVar[Mapping[str, str]] = {"coefficient": "λ", "features": "λ_f", "classifier": "λ_c"}
     on_lr_decay: ClassVar[str] = "ignore"
 

@@ -10,6 +10,7 @@ from torch import nn
 from swr.algebra.plan import ScalePlan
 from swr.checks import whole
 from swr.methods.bases.rescaling import Rescaling, refuse_unknown
+from swr.methods.tools.tuning import along
 from swr.rescaling import SoftWeightRescaling
 from swr.rescaling.aim import DEFAULT_GROWTH
 
@@ -44,6 +45,7 @@ class SWRBudget(Rescaling):
 
     name = "swr-budget"
     title = "SWR, budget"
+    tuning = along("growth", 1.0, 1.2, 1.5, 2.0, 3.0)
     symbols: ClassVar[Mapping[str, str]] = {"growth": "ρ"}
 
     def __init__(

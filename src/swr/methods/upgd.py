@@ -12,6 +12,7 @@ from swr.checks import at_least_zero, fraction
 from swr.errors import AttachError, OptionError
 from swr.methods.base import Method, Turn, learnable, restore
 from swr.methods.tools.penalty_gradients import held_by
+from swr.methods.tools.tuning import along
 
 
 def gates(utilities: list[Tensor], correction: float) -> list[Tensor]:
@@ -67,6 +68,7 @@ class UPGD(Method):
 
     name = "upgd"
     title = "UPGD"
+    tuning = along("noise", 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
     owns = frozenset({"how long an update is"})
     turn: ClassVar[Turn] = "first"
     symbols = {"decay": "β", "noise": "σ", "weight_decay": "λ"}  # noqa: RUF012

@@ -11,6 +11,7 @@ from swr.checks import choice
 from swr.methods.base import learnable, restore
 from swr.methods.bases.penalty import Penalty
 from swr.methods.tools.layers import wide
+from swr.methods.tools.tuning import DECADES
 
 Reduction = Literal["sum", "mean"]
 
@@ -64,6 +65,7 @@ class Wasserstein(Penalty):
 
     name = "wasserstein"
     title = "Wasserstein"
+    tuning = DECADES
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from swr.checks import positive
 from swr.methods.base import Method
 from swr.methods.tools.layers import affine_layers
+from swr.methods.tools.tuning import along
 
 
 class WeightClipping(Method):
@@ -46,6 +47,7 @@ class WeightClipping(Method):
 
     name = "weight-clipping"
     title = "weight clipping"
+    tuning = along("bound", 1.0, 2.0, 3.0, 4.0, 5.0)
     symbols: ClassVar[Mapping[str, str]] = {"bound": "κ"}
 
     def __init__(

@@ -13,6 +13,7 @@ from swr.errors import AttachError
 from swr.methods.base import Method, learnable
 from swr.methods.tools.layers import affine_layers
 from swr.methods.tools.penalty_gradients import held_by
+from swr.methods.tools.tuning import along
 
 Decayed = Literal["weights", "all"]
 
@@ -47,6 +48,7 @@ class WeightDecay(Method):
 
     name = "weight-decay"
     title = "weight decay"
+    tuning = along("coefficient", 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
     owns = frozenset({"how weights decay apart from the gradient"})
     symbols = {"coefficient": "λ"}  # noqa: RUF012
 

@@ -11,6 +11,7 @@ from torch import nn
 from swr.methods.bases.periodic import Periodic
 from swr.methods.max_norm import row_norms
 from swr.methods.tools.layers import affine_layers
+from swr.methods.tools.tuning import along
 
 
 class WeightNormalisation(Periodic):
@@ -45,6 +46,7 @@ class WeightNormalisation(Periodic):
 
     name = "weight-normalisation"
     title = "weight normalisation"
+    tuning = along("every", 1, 10, 20, 50, 100)
     owns = frozenset({"the norms of the weights"})
     symbols: ClassVar[Mapping[str, str]] = {"every": "T"}
 

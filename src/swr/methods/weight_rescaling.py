@@ -12,6 +12,7 @@ from swr.checks import choice, positive
 from swr.methods.base import restore
 from swr.methods.bases.periodic import Periodic
 from swr.methods.tools.layers import affine_layers, wide
+from swr.methods.tools.tuning import along
 
 Per = Literal["layer", "channel"]
 
@@ -74,6 +75,7 @@ class WeightRescaling(Periodic):
 
     name = "weight-rescaling"
     title = "weight rescaling"
+    tuning = (*along("every", 100, 10, 1), {"every": 1, "multiplier": 1.5}, {"every": 1, "multiplier": 2.0})
     owns = frozenset({"the norms of the weights"})
     symbols: ClassVar[Mapping[str, str]] = {"every": "n", "multiplier": "c"}
 

@@ -33,6 +33,7 @@ OTHER = {
     "inputs": "raw",
     "lr_schedule": "cosine",
     "clip": 0.5,
+    "precision": "bf16",
 }
 
 

@@ -210,10 +210,10 @@ class TestSeveralMethodsAtOnce:
         runs = experiments.sweep("warm-start", "mnist-mlp", "swr+l2", seeds=1)
         assert len({run.hyper for run in runs}) == len(runs) == 25
         assert {key for run in runs for key, _ in run.hyper} == {"swr.coefficient", "l2.coefficient"}
-        alone = experiments.sweep("warm-start", "mnist-mlp", "ema+l2", seeds=1)
+        alone = experiments.sweep("warm-start", "mnist-mlp", "head-reset+l2", seeds=1)
         assert [run.hyper[0][0] for run in alone] == ["l2.coefficient"] * 5
-        with pytest.raises(OptionError, match="ema has no hyper-parameter to sweep"):
-            experiments.sweep("warm-start", "mnist-mlp", "ema+head-reset", seeds=1)
+        with pytest.raises(OptionError, match="head-reset has no hyper-parameter to sweep"):
+            experiments.sweep("warm-start", "mnist-mlp", "head-reset+fire", seeds=1)
 
     @pytest.mark.parametrize(
         ("line", "given", "said"),

@@ -5,7 +5,7 @@ import torch
 
 from swr import methods
 from swr.bench.experiments import find_column
-from swr.bench.experiments.grids import OURS, points
+from swr.bench.experiments.grids import points
 from swr.bench.experiments.models import build
 from swr.bench.experiments.published import GRIDS
 from swr.errors import OptionError
@@ -13,19 +13,20 @@ from swr.errors import OptionError
 CNN = find_column("cifar10-cnn")
 
 
-@pytest.mark.parametrize("method", [*GRIDS, *OURS])
+TUNABLE = [name for name in methods.names() if name in GRIDS or len(methods.find(name).tuning) > 1]
+
+
+@pytest.mark.parametrize("method", TUNABLE)
 def test_every_point_of_a_known_grid_makes_the_method(method):
     for hyper in points(CNN, method):
         methods.build(method, build("mlp", (1, 8, 8), 10), torch.randn(2, 1, 8, 8), seed=0, **hyper)
 
 
-def test_our_grids_are_around_the_default_of_methods_that_the_paper_does_not_have():
-    assert not set(OURS) & set(GRIDS)
-    for method, grid in OURS.items():
-        for name, values in grid.items():
-            parameters = methods.find(method).__init__.__kwdefaults__
-            assert min(values) <= parameters[name] <= max(values), method
-            assert parameters[name] in values, method
+def test_a_method_that_the_paper_does_not_have_is_swept_over_its_own_configurations():
+    assert points(CNN, "dash") == [{"floor": value} for value in (0.05, 0.1, 0.2, 0.3, 0.5)]
+    both = points(CNN, "dash+redo")
+    assert len(both) == 25
+    assert both[1] == {"dash.floor": 0.05, "redo.threshold": 0.01}
 
 
 def test_several_hyper_parameters_are_a_product_in_the_order_given():

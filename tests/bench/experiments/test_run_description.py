@@ -50,7 +50,18 @@ def test_several_methods_at_once():
     )
     other = replace(config, method="swr+ema", hyper=(("ema.momentum", 0.9), ("swr.coefficient", 0.5)))
     assert str(run_description.command(other, [0])).endswith("--hyper ema.momentum=0.9 swr.coefficient=0.5")
-    [held_out, *_] = sweep("generalization", "mnist-mlp", "swr+ema", seeds=1)
+    [held_out, *_] = sweep("generalization", "mnist-mlp", "swr+head-reset", seeds=1)
     assert run_description.command(held_out, [0]) == (
-        "swr run generalization --columns mnist-mlp --methods swr+ema --seeds 1 --hyper swr.coefficient=1.0 --validation 0.1"
+        "swr run generalization --columns mnist-mlp --methods swr+head-reset --seeds 1 "
+        "--hyper swr.coefficient=1.0 --validation 0.1"
+    )
+
+
+def test_the_small_vgg_has_the_papers_hyper_parameters_of_another_column_and_says_so():
+    found = expand("warm-start", columns=["cifar100-vgg16"], methods=["swr"], seeds=1, precision="bf16", examples=10_000)
+    assert dict(found[0].hyper) == {"classifier": 0.1, "features": 0.01}
+    assert run_description.origin(found[0]) == "the paper's best on TinyImageNet (VGG-16), chosen on the test set"
+    assert run_description.label(found[0]) == "10,000 training examples, bf16 autocast"
+    assert run_description.command(found[0], [0]) == (
+        "swr run warm-start --columns cifar100-vgg16 --methods swr --seeds 1 --examples 10000 --precision bf16"
     )

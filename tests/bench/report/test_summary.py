@@ -7,6 +7,7 @@ from stores import SCRIPT, hostile_method, make
 
 from swr.bench.report import summary
 from swr.bench.report.charts.gallery import charts
+from swr.bench.report.marked_text import MarksError
 from swr.bench.report.results import load
 from swr.bench.report.tables import tables
 
@@ -55,10 +56,10 @@ def test_what_stands_around_the_marks_is_kept(results, tmp_path):
 def test_a_file_without_marks_is_not_touched(results, tmp_path):
     path = tmp_path / "thesis.md"
     path.write_text("years of work")
-    with pytest.raises(summary.MarksError, match="does not say where the report goes: add the lines"):
+    with pytest.raises(MarksError, match="does not say where the report goes: add the lines"):
         summary.write(results, path)
     assert path.read_text() == "years of work"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(summary.MarksError, match="is not text: name another file"):
+    with pytest.raises(MarksError, match="is not text: name another file"):
         summary.write(results, path)
     assert path.read_bytes() == b"\xff\xfe"

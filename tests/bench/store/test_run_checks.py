@@ -10,7 +10,7 @@ from swr.bench.data import load
 from swr.bench.experiments import STREAMS, RunConfig
 from swr.bench.store import Provenance, Store
 from swr.bench.store.exchange import export, merge
-from swr.bench.store.run_checks import ExchangeError, Found, check_epochs
+from swr.bench.store.run_checks import LAST_ALONE, ExchangeError, Found, check_epochs
 from swr.bench.training.loop import Training
 
 
@@ -19,8 +19,9 @@ def trained(config, data=None):
     return [training.epoch() for _ in range(config.total)]
 
 
-def check(config, epochs, status="done"):
-    check_epochs("runs.csv, line 2", config, status, [Found(config.identity, epoch, f"line {epoch.epoch}") for epoch in epochs])
+def check(config, epochs, status="done", facts=None):
+    found = [Found(config.identity, epoch, f"line {epoch.epoch}") for epoch in epochs]
+    check_epochs("runs.csv, line 2", config, status, found, facts or {})
 
 
 def stream(name):
@@ -43,6 +44,28 @@ def test_the_runs_of_every_stream_make_the_round_trip(name, tmp_path):
     for path in ("b", "c"):
         with Store(tmp_path / path) as store:
             assert repr(store.epochs(config.identity)) == repr(epochs)
+
+
+def test_the_last_epoch_alone_is_a_result_but_no_other_one_is(tmp_path):
+    config, data = stream("permuted-pixels")
+    epochs = trained(config, data)
+    with Store(tmp_path / "a") as store:
+        store.add([config], Provenance({}, None, "host"))
+        store.record(config.identity, epochs)
+        store.finish(config.identity, {})
+    assert "1 run and 1 epoch of" in export(tmp_path / "a", tmp_path / "files", last=True)
+    merge(tmp_path / "files", tmp_path / "b")
+    with Store(tmp_path / "b") as store:
+        assert repr(store.epochs(config.identity)) == repr(epochs[-1:])
+        [record] = store.runs()
+    assert repr(record.last) == repr(epochs[-1])
+    assert record.facts == LAST_ALONE, "so that it is not taken for a damaged run"
+    check(config, epochs[-1:], facts=LAST_ALONE)
+    for wrong, facts in ((epochs[:1], LAST_ALONE), (epochs[2:], LAST_ALONE), (epochs[-1:], {})):
+        with pytest.raises(ExchangeError, match="is missing"):
+            check(config, wrong, facts=facts)
+    with pytest.raises(ExchangeError, match=r"stage in epoch 4 .* is 0, it must be 3"):
+        check(config, [replace(epochs[-1], stage=0)], facts=LAST_ALONE)
 
 
 @pytest.mark.parametrize("name", STREAMS)

@@ -135,6 +135,25 @@ def test_batch_normalisation_is_evaluated_with_its_running_statistics():
     assert trained.model[1].num_batches_tracked == 5
 
 
+def test_bfloat16_changes_the_passes_and_leaves_weights_and_losses_in_float32():
+    full = RunConfig(
+        "generalization", "mnist-cnnbn", "swr", (("features", 1e-3), ("classifier", 1e-2)), epochs=(2,), batch_size=8
+    )
+    half = replace(full, precision="bf16")
+    one, other = Training(full, pictures()), Training(half, pictures())
+    seen = []
+    other.model[0].register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+    losses = [(one.epoch().train_loss, other.epoch().train_loss) for _ in range(2)]
+    assert set(seen) == {torch.bfloat16}
+    assert all(p.dtype == torch.float32 for p in other.model.parameters())
+    inputs, _ = other.test.batch(torch.arange(4))
+    assert other.forward(inputs).dtype == torch.float32
+    assert all(a != b for a, b in losses)
+    assert losses[-1][1] == pytest.approx(losses[-1][0], rel=0.05)
+    again = Training(half, pictures())
+    assert [again.epoch().train_loss for _ in range(2)] == [b for _, b in losses]
+
+
 def test_raw_inputs_are_the_pixels_from_0_to_1():
     data = load("digits")
     raw, usual = Training(replace(CONFIG, inputs="raw"), data), Training(CONFIG, data)

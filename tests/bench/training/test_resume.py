@@ -76,6 +76,14 @@ def test_a_schedule_goes_on_where_it_was(schedule: str, tmp_path: Path):
     )
 
 
+def test_a_run_in_bfloat16_goes_on_exactly(tmp_path: Path):
+    config = replace(CONFIG, precision="bf16")
+    whole = run(config, tmp_path / "whole.pt")
+    with pytest.raises(Stopped):
+        run(config, tmp_path / "parts.pt", report=stop_at(1))
+    assert rows(run(config, tmp_path / "parts.pt")) == rows(whole) != rows(run(CONFIG, tmp_path / "full.pt"))
+
+
 def test_a_transformer_with_clipped_gradients_goes_on_exactly(tmp_path: Path):
     config = replace(CONFIG, column="digits-vit", method="swr", hyper=(("coefficient", 1e-2),), clip=0.5, lr_schedule="cosine")
     whole = run(config, tmp_path / "whole.pt")

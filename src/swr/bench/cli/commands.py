@@ -7,6 +7,7 @@ from swr.bench.cli.comparing import compare
 from swr.bench.cli.datasets import datasets
 from swr.bench.cli.diagnose import diagnose
 from swr.bench.cli.explain import explain
+from swr.bench.cli.leaderboard_command import leaderboard
 from swr.bench.cli.method_cards import card, methods_table
 from swr.bench.report import status
 from swr.bench.store import Store
@@ -26,6 +27,8 @@ def perform(command: options.Command, again: str) -> int:
             return run_commands.run(command, again)
         case options.Sweep():
             return run_commands.sweep(command, again)
+        case options.Leaderboard():
+            return leaderboard(command, again)
         case options.Status():
             with Store(command.store, create=False) as store:
                 print(status.report(store, command.experiment, errors=command.errors))

@@ -28,6 +28,7 @@ Examples:
   swr compare swr l2 --experiment warm-start --column mnist-mlp
                                        the paired difference of two methods
   swr methods                          what SWR can be compared with
+  swr leaderboard --dry-run            all of them, tuned fairly, in one table
   swr explain mymodels:make --input 1x3x32x32
                                        how SWR would rescale your own model
   swr diagnose mymodels:make --checkpoint model.pt --data new.pt
@@ -75,6 +76,22 @@ Examples:
   swr sweep warm-start --column mnist-mlp --method swr --seeds 1
   swr sweep generalization --column cifar10-cnn --method l2 --select test
   swr sweep permuted-pixels --column digits-mlp --method redo --grid threshold=0,0.1 --grid every=100,1000 --seeds 100-102"""
+LEADERBOARD = """Compare every method, tuned fairly: how much of the lost plasticity does each recover?
+
+Each method has at most five configurations. The best one on the tuning seed, by average online accuracy or by held-out data,
+runs on other seeds and is reported once. The score is (method - vanilla) / (fresh network - vanilla) over the last
+tenth of the tasks. Stream by stream, and what is finished is never run again: the same command continues.
+
+Streams: permuted-pixels, random-labels, label-permutation (digits, the default), warm-start, limited (MNIST's first
+6,000 images).
+
+Examples:
+  swr leaderboard --dry-run    how many runs, how many hours of a core
+  swr leaderboard --streams permuted-pixels --methods l2-init swr-budget
+  swr leaderboard --report     write docs/leaderboard.md and leaderboard.html
+                               from what is done, and run nothing
+  swr import results/leaderboard && swr leaderboard --report
+                               the published page again"""
 STATUS = """Show what is in a store: runs by status, those that are running, those that failed and why.
 
 Examples:
@@ -112,6 +129,8 @@ A folder with runs that the store lacks, or with files of another program, is no
 
 Examples:
   swr export -o results
+  swr export -o results/leaderboard --last --store leaderboard.sqlite
+                               many runs of which only the end is asked for
   python -c "import pandas; print(pandas.read_csv('results/runs.csv'))"
   duckdb -c "SELECT method, avg(test_accuracy) FROM 'results/runs.csv'
              GROUP BY method\""""
@@ -229,6 +248,8 @@ class Run:
     """Part of the training data to hold out and measure on."""
     lr_schedule: LRSchedule = None
     """How the learning rate changes over the run; step: constant, but for the drops of lr-decay."""
+    precision: Literal["float32", "bf16"] = "float32"
+    """Of passes through the network; bf16: autocast, faster on large networks, other results."""
     workers: Workers = None
     """Processes to use, one thread each."""
     data: Folder = None
@@ -275,6 +296,34 @@ class Sweep:
     dry_run: Flag = False
     """Only list the runs and estimate the time."""
     cluster: OmitArgPrefixes[Cluster] = Cluster()
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Compare every method, tuned fairly."""
+
+    streams: Annotated[Names, arg(metavar="NAME …", help_behavior_hint="(default: the three on digits)")] = ()
+    """Where methods are compared: those above."""
+    methods: Annotated[Names, arg(metavar="METHOD …", help_behavior_hint="(default: all rows)")] = ()
+    """Rows of the board: names that `swr methods` lists, or a composition of the board such as swr-budget+l2-init."""
+    seeds: Annotated[str | None, arg(metavar="N|A-B", help_behavior_hint="(default: 5, which are 300-304)")] = None
+    """Seeds that are reported: how many, or which."""
+    epochs_scale: Factor = 1.0
+    """Multiplies the number of tasks or epochs; other results than the board's."""
+    workers: Workers = None
+    """Processes to use, one thread each."""
+    data: Folder = None
+    """Where the datasets' official files are, or go."""
+    store: File = Path("swr.sqlite")
+    """The file for results."""
+    dry_run: Flag = False
+    """Only count the runs and estimate the time."""
+    report: Flag = False
+    """Write the page and the Markdown from what is done, and run nothing."""
+    markdown: Annotated[Path, arg(metavar="FILE")] = Path("docs/leaderboard.md")
+    """Of --report: the text between its marks is replaced, its chart goes into charts/ beside it."""
+    output: Annotated[Path | None, arg(metavar="PAGE", aliases=["-o"], help_behavior_hint="(default: leaderboard.html)")] = None
+    """Of --report: the web page."""
 
 
 @dataclass(frozen=True)
@@ -338,6 +387,8 @@ class Export:
     """The folder to write into; it is created if necessary."""
     unfinished: Flag = False
     """Export also the runs that are waiting, running or failed."""
+    last: Flag = False
+    """Export only the last epoch of each run: results without curves, in a small part of the size."""
     store: File = Path("swr.sqlite")
     """The file to export."""
 
@@ -465,11 +516,27 @@ class Diagnose:
     """Also write all numbers as JSON."""
 
 
-Command = Quickstart | Run | Sweep | Status | Report | Compare | Export | Import | Remove | Data | Methods | Explain | Diagnose
+Command = (
+    Quickstart
+    | Run
+    | Sweep
+    | Leaderboard
+    | Status
+    | Report
+    | Compare
+    | Export
+    | Import
+    | Remove
+    | Data
+    | Methods
+    | Explain
+    | Diagnose
+)
 COMMANDS: dict[str, tuple[type[Command], str]] = {
     "quickstart": (Quickstart, QUICKSTART),
     "run": (Run, RUN),
     "sweep": (Sweep, SWEEP),
+    "leaderboard": (Leaderboard, LEADERBOARD),
     "status": (Status, STATUS),
     "report": (Report, REPORT),
     "compare": (Compare, COMPARE),

@@ -51,7 +51,7 @@ def report(command: options.Report) -> int:
 
 def export(command: options.Export) -> int:
     """A store as CSV files."""
-    print(exchange.export(command.store, command.output, unfinished=command.unfinished))
+    print(exchange.export(command.store, command.output, unfinished=command.unfinished, last=command.last))
     return 0
 
 

@@ -28,7 +28,7 @@ HERE = options.Cluster()
 def quickstart(command: options.Quickstart, again: str) -> int:
     """Digits, noisy labels, warm start."""
     configs = experiments.expand("quickstart")
-    code, records = _execute("quickstart", configs, command.store, command.workers, None, "cpu", again)
+    code, records = execute_runs("quickstart", configs, command.store, command.workers, None, "cpu", again)
     if code in (0, 1) and any(record.status == "done" for record in records):
         print("Digits with 30 % noisy labels, warm start: final test accuracy, mean ± standard deviation\n")
         print(terminal.gaps(records))
@@ -53,7 +53,7 @@ def run(command: options.Run, again: str) -> int:
     if command.dry_run:
         workers = arguments.workers(command.workers)
         return preview(command.experiment, configs, command.store, workers, command.data, device)
-    code, records = _execute(
+    code, records = execute_runs(
         command.experiment, configs, command.store, command.workers, command.data, device, again, command.cluster
     )
     if code in (0, 1) and any(record.status == "done" for record in records):
@@ -74,6 +74,7 @@ def runs_of(command: options.Run) -> list[RunConfig]:
         examples=command.examples,
         validation=command.validation,
         lr_schedule=command.lr_schedule,
+        precision=command.precision,
     )
 
 
@@ -98,7 +99,7 @@ def sweep(command: options.Sweep, again: str) -> int:
         return cluster.emit(f"sweep-{command.scenario}", again)
     if command.dry_run:
         return preview(title, configs, command.store, arguments.workers(command.workers), command.data, device)
-    code, records = _execute(title, configs, command.store, command.workers, command.data, device, again, command.cluster)
+    code, records = execute_runs(title, configs, command.store, command.workers, command.data, device, again, command.cluster)
     found = terminal.candidates(records, command.select)
     if code in (0, 1) and found:
         scenario = find_experiment(command.scenario).scenario
@@ -110,7 +111,7 @@ def sweep(command: options.Sweep, again: str) -> int:
     return _conclude(code, records, command.store)
 
 
-def _execute(
+def execute_runs(
     title: str,
     configs: Sequence[RunConfig],
     path: Path,

@@ -35,6 +35,8 @@ class Column:
     """the one scenario that generates its data, if any"""
     hyper: Mapping[str, Mapping[str, Hyper]] = field(default_factory=dict, compare=False)
     """the paper's best hyper-parameters by experiment and method, chosen on the test set"""
+    hyper_of: str = ""
+    """the column of the paper that these are from, if it is another one"""
     published: Mapping[str, Mapping[str, Published]] = field(default_factory=dict, compare=False)
     """the paper's results by experiment and method, where it has them as numbers"""
 

@@ -14,13 +14,22 @@ COLUMNS: dict[str, Column] = {
     column.name: column
     for column in (
         *FIVE,
+        Column(
+            "cifar100-vgg16",
+            "cifar100",
+            "vgg16",
+            "CIFAR-100 (VGG-16)",
+            seeds=3,
+            hyper=FIVE[-1].hyper,
+            hyper_of=FIVE[-1].name,
+        ),
         Column("cifar10-vit", "cifar10", "vit", "CIFAR-10 (ViT)", seeds=3),
         Column("cifar100-vit", "cifar100", "vit", "CIFAR-100 (ViT)", seeds=3),
         Column("digits-mlp", "digits", "mlp", "digits (MLP)", batch_size=32),
         Column("bits-mlp5", "bits", "mlp5", "bits (5 hidden units)", batch_size=16, made_for="bit-flipping"),
     )
 }
-"""those of the paper, transformers, then those that need no download: digits, and what the bit-flipping stream generates"""
+"""those of the paper, its VGG-16 on smaller images, transformers, then what needs no download: digits, and generated bits"""
 
 
 def find_column(name: str) -> Column:

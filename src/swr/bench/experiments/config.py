@@ -20,8 +20,9 @@ PROTOCOL = 1
 """part of every identity; raised when the loop changes what it computes, so that older results are not taken for new ones"""
 
 Inputs = Literal["normalised", "raw"]
+Precision = Literal["float32", "bf16"]
 
-LATER = {"examples": None, "inputs": "normalised", "lr_schedule": "step", "clip": None}
+LATER = {"examples": None, "inputs": "normalised", "lr_schedule": "step", "clip": None, "precision": "float32"}
 """fields that older stores do not have; with these values they are not part of a run's identity"""
 
 
@@ -68,6 +69,8 @@ class RunConfig:
     """over all steps of the run; ``step``: constant but for ``lr_drops``, which the others do not have"""
     clip: float | None = None
     """the largest norm of the gradient of loss and penalty, all parameters together; a larger one is scaled down to it"""
+    precision: Precision = "float32"
+    """of the passes through the network; ``bf16``: autocast to bfloat16; weights, their updates and the loss stay float32"""
 
     def __post_init__(self) -> None:
         methods.describe(self.method)
@@ -85,6 +88,7 @@ class RunConfig:
         require(self.examples is None or self.examples >= 1, "examples", "at least 1, or None", self.examples)
         require(self.inputs in get_args(Inputs), "inputs", " or ".join(get_args(Inputs)), self.inputs)
         require(self.lr_schedule in get_args(LRSchedule), "lr_schedule", f"one of {get_args(LRSchedule)}", self.lr_schedule)
+        require(self.precision in get_args(Precision), "precision", " or ".join(get_args(Precision)), self.precision)
         require(self.clip is None or 0 < self.clip < math.inf, "clip", "positive, or None", self.clip)
         if self.lr_drops and self.lr_schedule != "step":
             raise OptionError(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from swr import methods as registry
 from swr.bench.experiments.column import Column, Hyper
 from swr.bench.experiments.columns import find_column
-from swr.bench.experiments.config import Inputs, RunConfig
+from swr.bench.experiments.config import Inputs, Precision, RunConfig
 from swr.bench.experiments.experiment import Experiment, LRSchedule
 from swr.bench.experiments.grids import Grid, points
 from swr.bench.experiments.paper import COLD, find_experiment
@@ -41,6 +41,7 @@ def expand(
     examples: int | None = None,
     validation: float = 0.0,
     lr_schedule: LRSchedule | None = None,
+    precision: Precision = "float32",
 ) -> list[RunConfig]:
     """The runs of an experiment, with the paper's best hyper-parameters; seed by seed, so that early results cover all methods.
 
@@ -61,6 +62,7 @@ def expand(
         examples: How many training examples are used, by default the experiment's own number, mostly all.
         validation: Part of the training data that is held out.
         lr_schedule: How the learning rate changes, by default as the experiment has it.
+        precision: ``"bf16"`` passes through the network in bfloat16, about twice as fast on large ones.
     """
     plan = find_experiment(experiment)
     chosen = [find_column(name) for name in _unique(plan.columns if columns is None else columns, "column")]
@@ -70,7 +72,7 @@ def expand(
     if hyper is not None:
         hyper = _checked(hyper, lines)
     return [
-        _changed(config, inputs=inputs, examples=examples, lr_schedule=lr_schedule)
+        _changed(config, inputs=inputs, examples=examples, lr_schedule=lr_schedule, precision=precision)
         for column in chosen
         for seed in _seeds(seeds, plan.seeds or column.seeds)
         for line in lines

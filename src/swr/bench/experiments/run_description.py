@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from functools import cache
 
 from swr import methods
-from swr.bench.experiments.columns import COLUMNS, find_column
+from swr.bench.experiments.columns import COLUMNS, column_title, find_column
 from swr.bench.experiments.config import RunConfig
 from swr.bench.experiments.expansion import check_line, configure, settings
 from swr.bench.experiments.paper import experiments, find_experiment
@@ -21,7 +21,13 @@ Deviations = tuple[tuple[str, object], ...]
 OWN = ("experiment", "column", "method", "hyper", "seed", "cold")
 """what the rows, columns and seeds of a table distinguish; everything else must be the same in one table"""
 
-OPTIONS = {"inputs": "--inputs", "examples": "--examples", "validation": "--validation", "lr_schedule": "--lr-schedule"}
+OPTIONS = {
+    "inputs": "--inputs",
+    "examples": "--examples",
+    "validation": "--validation",
+    "lr_schedule": "--lr-schedule",
+    "precision": "--precision",
+}
 """fields that an option of ``swr run`` changes"""
 
 
@@ -95,7 +101,8 @@ def origin(config: RunConfig) -> str:
         known = tables.get(name, {}).get(method)
         if known is not None and tuple(sorted(known.items())) == config.hyper:
             of = "" if name == config.experiment else f" of {name}"
-            return f"the paper's best{of}, chosen on the test set"
+            elsewhere = f" on {column_title(column.hyper_of)}" if column and column.hyper_of else ""
+            return f"the paper's best{of}{elsewhere}, chosen on the test set"
     return "a moderate value, not tuned"
 
 
@@ -188,6 +195,8 @@ def _words(config: RunConfig, name: str, of: str) -> str:
             return "gradients not clipped" if value is None else f"gradients clipped at {value:g}"
         case "lr":
             return f"learning rate {value:g}"
+        case "precision":
+            return f"{value} autocast" if value == "bf16" else f"{value} throughout"
         case "inputs":
             return f"{value} inputs"
         case "scenario":

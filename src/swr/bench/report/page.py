@@ -85,10 +85,10 @@ def contents(results: Results) -> dict[str, Any]:
 def fill(contents: dict[str, Any], *, version: str = "", problem: str = "") -> str:
     """The page around its contents."""
     scripts = [library(), _script()] if contents["runs"] or version else []
-    return _template().render(
+    return template().render(
         contents,
         policy=policy(scripts, watched=bool(version)),
-        style=Markup(_file("page.css")),
+        style=Markup(web_text("page.css")),
         scripts=[Markup(script) for script in scripts],
         version=version,
         problem=problem,
@@ -180,25 +180,27 @@ def _breakable(text: str) -> Markup:
 
 
 @cache
-def _template() -> jinja2.Template:
+def template(name: str = "page.html") -> jinja2.Template:
+    """One of the templates of ``web/``."""
     found = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_file),
+        loader=jinja2.FunctionLoader(web_text),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
     found.filters["breakable"] = _breakable
-    return found.get_template("page.html")
+    return found.get_template(name)
 
 
 @cache
 def _script() -> str:
     """Our own script: its parts in one scope."""
-    parts = [_file(name) for name in ("charts.js", "tables.js", "compare.js", "watch.js")]
+    parts = [web_text(name) for name in ("charts.js", "tables.js", "compare.js", "watch.js")]
     return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
 
 
 @cache
-def _file(name: str) -> str:
+def web_text(name: str) -> str:
+    """The text of a file of ``web/``."""
     return resources.files("swr.bench.report").joinpath("web", name).read_text(encoding="utf-8")

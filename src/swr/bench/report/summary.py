@@ -10,18 +10,13 @@ from pathlib import Path
 from swr.bench.experiments import experiments, title
 from swr.bench.report import formats
 from swr.bench.report.charts.gallery import charts, remarks
-from swr.bench.report.page import save
+from swr.bench.report.marked_text import outside, put_between
 from swr.bench.report.results import Results
 from swr.bench.report.tables import Table, tables
 from swr.bench.words import duration
-from swr.errors import SWRError
 
 BEGIN, END = "<!-- swr report: begin -->", "<!-- swr report: end -->"
 """what stands between them is replaced"""
-
-
-class MarksError(SWRError):
-    """An existing file does not say where the report goes."""
 
 
 def write(results: Results, path: Path, figures: str | None = None) -> None:
@@ -30,22 +25,12 @@ def write(results: Results, path: Path, figures: str | None = None) -> None:
     Args:
         figures: The folder of the charts as PNG, relative to the file; None leaves them out.
     """
-    before, after = around(path)
-    save(f"{before}{BEGIN}\n\n{render(results, figures)}\n{END}{after}", path)
+    put_between(path, BEGIN, END, render(results, figures))
 
 
 def around(path: Path) -> tuple[str, str]:
-    """What stands before and after the marks of a file; for one that does not exist, what completes the report to a file."""
-    if not path.exists():
-        return "", "\n"
-    try:
-        before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    except UnicodeDecodeError as error:
-        raise MarksError(f"{path} exists and is not text: name another file") from error
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise MarksError(f"{path} exists and does not say where the report goes: add the lines {BEGIN} and {END} to it")
-    return before, after
+    """What stands before and after the report in a file."""
+    return outside(path, BEGIN, END)
 
 
 def render(results: Results, figures: str | None = None) -> str:

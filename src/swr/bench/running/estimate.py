@@ -109,7 +109,7 @@ def unit(config: RunConfig, stage: int) -> float:
 
 def _keys(config: RunConfig) -> tuple[tuple[object, ...], ...]:
     """What runs of equal cost have in common, the closest first."""
-    place = (config.column, config.batch_size, config.examples)
+    place = (config.column, config.batch_size, config.examples, config.precision)
     return (*place, config.method), place
 
 

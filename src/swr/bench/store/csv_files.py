@@ -25,8 +25,8 @@ from swr.bench.experiments import RunConfig
 from swr.bench.files import replacing
 from swr.bench.store.csv_fields import line, rows_of
 from swr.bench.store.database import Store
-from swr.bench.store.run_checks import ExchangeError, Found
-from swr.bench.store.schema import COLUMNS, METRICS
+from swr.bench.store.run_checks import LAST_ALONE, ExchangeError, Found
+from swr.bench.store.schema import COLUMNS, METRICS, dumps
 from swr.bench.training import Epoch
 
 FILES = ("runs.csv", "metrics.csv", "norms.csv", "measures.csv")
@@ -48,18 +48,19 @@ class Written(NamedTuple):
     """runs that are not finished"""
 
 
-def write(store: Store, folder: Path, *, unfinished: bool = False) -> Written:
+def write(store: Store, folder: Path, *, unfinished: bool = False, last: bool = False) -> Written:
     """Write the files, all or none; those of an earlier export are replaced.
 
     Args:
         unfinished: Write also the runs that are waiting, running or failed.
+        last: Write only the last epoch of each run.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with store.reading() as db, replacing(*(folder / name for name in FILES), mode="w") as files:
             statuses = db.execute("SELECT id, status FROM runs").fetchall()
             chosen = [run for run, status in statuses if unfinished or status == "done"]
-            return Written(len(chosen), _write(db, set(chosen), *files), len(statuses) - len(chosen))
+            return Written(len(chosen), _write(db, set(chosen), *files, last=last), len(statuses) - len(chosen))
     except OSError as error:
         raise ExchangeError(f"{folder} cannot be written ({error.strerror}): name another folder with --output") from error
 
@@ -97,7 +98,9 @@ def read(folder: Path) -> tuple[list[tuple[str, Row]], dict[str, list[Found]]]:
     return runs, epochs
 
 
-def _write(db: Connection, chosen: set[str], runs: IO[str], metrics: IO[str], norms: IO[str], measures: IO[str]) -> int:
+def _write(
+    db: Connection, chosen: set[str], runs: IO[str], metrics: IO[str], norms: IO[str], measures: IO[str], *, last: bool
+) -> int:
     """Write the chosen runs; how many epochs they have."""
 
     def put(file: IO[str], *values: object) -> None:
@@ -115,20 +118,23 @@ def _write(db: Connection, chosen: set[str], runs: IO[str], metrics: IO[str], no
     put(runs, "id", *flat, *(f"hyper.{name}" for name in hyper), *LAST, *given, "config", "versions", "facts")
     count = 0
     for row, config in zip(rows, configs, strict=True):
-        run, last = dict(zip(RUN, row, strict=True)), None
-        for epoch in db.execute(f"SELECT {METRICS} FROM metrics WHERE run = ? ORDER BY epoch", (row[0],)):
-            last, count = dict(zip(METRICS.split(", "), epoch, strict=True)), count + 1
-            put(metrics, row[0], *(last[name] for name in EPOCH[1:]))
+        run, newest = dict(zip(RUN, row, strict=True)), None
+        epochs = db.execute(f"SELECT {METRICS} FROM metrics WHERE run = ? ORDER BY epoch", (row[0],)).fetchall()
+        for epoch in epochs[-1:] if last else epochs:
+            newest, count = dict(zip(METRICS.split(", "), epoch, strict=True)), count + 1
+            put(metrics, row[0], *(newest[name] for name in EPOCH[1:]))
             for name, file in (("norms", norms), ("measures", measures)):
-                for key, value in json.loads(last[name]).items():
-                    put(file, row[0], last["epoch"], key, value)
+                for key, value in json.loads(newest[name]).items():
+                    put(file, row[0], newest["epoch"], key, value)
+        if last and len(epochs) > 1:
+            run["facts"] = dumps({**json.loads(run["facts"] or "{}"), **LAST_ALONE})
         values = dict(config["hyper"])
         put(
             runs,
             row[0],
             *(_flat(config.get(name)) for name in flat),
             *(values.get(name) for name in hyper),
-            *(last[name] if last else None for name in LAST),
+            *(newest[name] if newest else None for name in LAST),
             *(run[name] for name in (*given, "config", "versions", "facts")),
         )
     return count

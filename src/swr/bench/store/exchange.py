@@ -24,6 +24,8 @@ from swr.errors import SWRError
 
 __all__ = ["ExchangeError", "Merged", "export", "merge"]
 
+FACTS = COLUMNS.split(", ").index("facts")
+
 
 @dataclass
 class Merged:
@@ -42,12 +44,13 @@ class Merged:
         return text + (f", {self.foreign} of another version of swr left out" if self.foreign else "")
 
 
-def export(store: Path, folder: Path, *, unfinished: bool = False) -> str:
+def export(store: Path, folder: Path, *, unfinished: bool = False, last: bool = False) -> str:
     """Write a store as CSV files, also while runs are being written to it.
 
     Args:
         folder: It is created; files of an earlier export in it are replaced if the store has all of their runs.
         unfinished: Write also the runs that are waiting, running or failed.
+        last: Write only the last epoch of each run, a small part of the size; charts over epochs cannot be made from it.
 
     Returns:
         A sentence on what was written.
@@ -56,7 +59,7 @@ def export(store: Path, folder: Path, *, unfinished: bool = False) -> str:
         raise ExchangeError(f"{folder} is a file: name a folder with --output")
     with Store(store, create=False) as opened:
         check_replaceable(folder, opened)
-        written = csv_files.write(opened, folder, unfinished=unfinished)
+        written = csv_files.write(opened, folder, unfinished=unfinished, last=last)
     what = f"{plural(written.runs, 'run')} and {plural(written.epochs, 'epoch')}"
     text = f"{what} of {store} are in {folder}: {', '.join(csv_files.FILES)}"
     left_out = f"; {plural(written.left_out, 'unfinished run')} left out, --unfinished adds them"
@@ -93,7 +96,7 @@ def _merge(runs: list[tuple[str, Row]], epochs: Callable[[str], list[Found]], pa
     configs = [_check(where, row) for where, row in runs]  # all of them, before a store is changed or created
     for (where, row), config in zip(runs, configs, strict=True):
         if config is not None:
-            check_epochs(where, config, row[2], epochs(row[0]))
+            check_epochs(where, config, row[2], epochs(row[0]), json.loads(row[FACTS] or "{}"))
     merged = Merged()
     with Store(path) as store, store.writing() as db:
         known = dict(db.execute("SELECT id, status FROM runs").fetchall())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from swr.bench.experiments import AT_START, FIRST, LAST, RunConfig
 from swr.bench.store.schema import Status
@@ -42,7 +43,11 @@ class Found:
 REMEDY = "export again from an undamaged store, or without the run (`swr remove`)"
 
 
-def check_epochs(where: str, config: RunConfig, status: Status, found: Sequence[Found]) -> None:
+LAST_ALONE = {"epochs": "last"}
+"""in a run's facts: the others were left out on purpose"""
+
+
+def check_epochs(where: str, config: RunConfig, status: Status, found: Sequence[Found], facts: Mapping[str, Any]) -> None:
     """Raise an ExchangeError, with the file and line, unless these can be the epochs of a run.
 
     Args:
@@ -50,9 +55,13 @@ def check_epochs(where: str, config: RunConfig, status: Status, found: Sequence[
         config: Its configuration.
         status: A finished run must have all of its epochs, another one those up to any.
         found: The epochs in order.
+        facts: Of the run; they may say that only its last epoch was kept.
     """
     stages = [stage for stage, epochs in enumerate(config.epochs[-1:] if config.cold else config.epochs) for _ in range(epochs)]
-    _check_numbers(where, config, status, found)
+    if LAST_ALONE.items() <= facts.items() and [one.epoch.epoch for one in found] == [config.total]:
+        stages = stages[-1:]
+    else:
+        _check_numbers(where, config, status, found)
     diverged = _diverged([one.epoch for one in found])
     for one, stage, lost in zip(found, stages, diverged, strict=False):
         epoch = one.epoch

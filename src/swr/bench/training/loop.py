@@ -195,7 +195,7 @@ class Training:
                 for group in optimizer.param_groups:
                     group["lr"] = rate
             inputs, labels = view.batch(self.train, index, reuse=True)
-            outputs = view.outputs(model(inputs))
+            outputs = view.outputs(self.forward(inputs))
             loss = loss_fn(outputs, labels)
             count.add(outputs, labels, loss)
             penalty = method.penalty() if self._penalty_in_loss else None
@@ -208,6 +208,15 @@ class Training:
                 clip_grad_norm_(parameters, self.config.clip, foreach=True)
             optimizer.step()
         return count.means()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The network's outputs, in float32, computed in the precision of the configuration."""
+        if self.config.precision == "float32":
+            outputs: Tensor = self.model(inputs)
+            return outputs
+        with torch.autocast(self.device.type, torch.bfloat16):
+            outputs = self.model(inputs)
+        return outputs.float()
 
     def loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """The mean loss of the model's outputs in the current task."""
@@ -225,11 +234,11 @@ class Training:
         correct = torch.zeros((), dtype=torch.float64, device=self.device)
         if view is None or index is None:
             for inputs, labels in feed.chunks(EVALUATION_BATCH):
-                correct += (self.model(inputs).argmax(1) == labels).sum()
+                correct += (self.forward(inputs).argmax(1) == labels).sum()
             return correct / len(feed)
         for part in torch.split(index, EVALUATION_BATCH) if len(index) else ():
             inputs, labels = view.batch(feed, part)
-            correct += (view.outputs(self.model(inputs)).argmax(1) == labels).sum()
+            correct += (view.outputs(self.forward(inputs)).argmax(1) == labels).sum()
         return correct / len(index)
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,0 +1,49 @@
+"""The board in words."""
+
+from boards import fill, plausible
+
+from swr.bench.experiments.board import places, rows
+from swr.bench.report.leaderboard.board_tables import accuracies, notes, scores
+from swr.bench.report.leaderboard.costs import Cost
+from swr.bench.report.leaderboard.standings import board
+from swr.bench.store import Store
+
+SOME = rows(["l2-init", "swr-budget", "swr-budget+l2-init", "fire"])
+PIXELS, LABELS = places(["permuted-pixels", "random-labels"], seeds=3)
+
+
+def made(*, labels):
+    with Store(":memory:") as store:
+        fill(store, PIXELS, SOME, plausible)
+        return board(fill(store, LABELS, SOME[:2], labels), SOME, [PIXELS, LABELS])
+
+
+def test_a_row_says_rank_shares_cost_and_what_was_tried():
+    table = scores(made(labels=plausible), {"l2-init": Cost(1.04, 1.0)})
+    assert table.head[:5] == ["method", "rank", "mean share", "permuted pixels", "random labels"]
+    rows_of = {row[0]: row for row in table.rows}
+    assert rows_of["FIRE"][1:4] == ["1 (1)", "1.25 [1.25, 1.25]", "1.25 [1.25, 1.25]"]
+    assert rows_of["L2 Init"][3:] == ["0.75 [0.75, 0.75] (λ=0.01)", "0.75 [0.75, 0.75] (λ=0.01)", "1.04", "1.00", "5", "0.62"]
+    assert rows_of["SWR, budget 1.5, untuned"][-4:] == ["", "", "0", ""]
+    assert "swr-budget.ρ" not in rows_of["SWR, budget + L2 Init"][3], "what every configuration has in common is left out"
+
+
+def test_the_notes_tell_what_is_missing_and_what_has_no_share():
+    found = " ".join(notes(made(labels=plausible)))
+    assert "permuted pixels: a fresh network is better than plain training by +0.4000 over 3 seeds." in found
+    assert "random labels: 2 of 5 rows finished; it will count" in found
+    assert "swr-reinit has no row" in found
+    flat = " ".join(notes(made(labels=lambda config: 0.5)))
+    assert "random labels: a fresh network is not clearly better than plain training (+0.0000 over 3 seeds)" in flat
+
+
+def test_every_cell_stands_with_its_accuracy_and_command():
+    table = accuracies(made(labels=plausible))
+    assert [row[:4] for row in table.rows[:2]] == [
+        ["permuted pixels", "vanilla", "", "0.4023 ± 0.0032 (n=3)"],
+        ["permuted pixels", "fresh network", "", "0.8023 ± 0.0032 (n=3)"],
+    ]
+    fire = next(row for row in table.rows if row[1] == "FIRE")
+    assert fire[-1] == "swr run permuted-pixels --columns digits-mlp --methods fire --seeds 300-302"
+    assert fire[-2].startswith("+0.5000 [")
+    assert sum(row[0] == "random labels" for row in table.rows) == 4
