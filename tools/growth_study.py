@@ -86,6 +86,16 @@ VARIANTS: tuple[Line, ...] = (
     ("examples.budgets:AutoBudget", MIDDLE),
 )
 AVERAGED: tuple[Line, ...] = (("ema", ()), ("swr-budget+ema", (("swr-budget.growth", DEFAULT_GROWTH),)))
+TANGENTIAL, RADIAL = (f"examples.radial_tangential:{name}" for name in ("TangentialL2", "RadialL2"))
+PARTS: tuple[Line, ...] = (
+    (RADIAL, (("coefficient", 1e-2),)),
+    (TANGENTIAL, (("coefficient", 1e-2),)),
+    (f"swr-budget+{TANGENTIAL}", ((f"{TANGENTIAL}.coefficient", 1e-2), ("swr-budget.growth", DEFAULT_GROWTH))),
+)
+"""what L2 at its best coefficient does to the norms alone, to the directions alone, and the latter beside a budget"""
+FIXED: tuple[Line, ...] = (("l2", (("coefficient", 3e-2),)), ("swr-budget", (("growth", 1.0),)))
+"""the two lines of an earlier comparison on four other seeds, to be confirmed"""
+MODES: tuple[Line, ...] = (("examples.budgets:PassBudget", DEFAULT), ("examples.budgets:FreeBudget", DEFAULT))
 NORMS = ("l2", "swr", "swr-budget")
 
 STUDY: dict[str, Setting] = {
@@ -99,7 +109,7 @@ STUDY: dict[str, Setting] = {
             tuning=(100, 101),
             reported=TEN,
             references=("vanilla", "full-reset"),
-            extra=VARIANTS,
+            extra=(*VARIANTS, *PARTS),
         ),
         Setting(
             "lr-decay",
@@ -108,8 +118,8 @@ STUDY: dict[str, Setting] = {
             "cifar10-cnn",
             scale=0.25,
             examples=4000,
+            tuning=(100, 101),
             methods=NORMS,
-            extra=VARIANTS[:2],
         ),
         Setting(
             "warm-start",
@@ -156,6 +166,29 @@ STUDY: dict[str, Setting] = {
             examples=4000,
             methods=NORMS,
             tuned_on="lr-decay",
+            reported=tuple(range(200, 203)),
+        ),
+        Setting(
+            "lead",
+            "step decay, 150 epochs (CIFAR-10, CNN)",
+            "lr-decay",
+            "cifar10-cnn",
+            scale=0.75,
+            examples=4000,
+            methods=(),
+            extra=FIXED,
+        ),
+        Setting(
+            "vit",
+            "warm start (CIFAR-10, ViT)",
+            "warm-start",
+            "cifar10-vit",
+            scale=0.1,
+            examples=4000,
+            reported=tuple(range(200, 203)),
+            methods=(),
+            references=("vanilla", "cold"),
+            extra=MODES,
         ),
         Setting(
             "cnnbn",
@@ -192,15 +225,36 @@ def run(setting: Setting, store: Store, data: Path | None, workers: int) -> None
 
 ORDER = ("vanilla", "full-reset", "cold", "l2", "l2-init", "shrink-perturb", "swr", "swr-budget")
 TITLES = {"vanilla": "vanilla", "full-reset": "fresh network for every task", "cold": "fresh network, all data"}
-OTHERS = {
-    "swr-budget": "balanced anchors, cap (the library's)",
-    "examples.budgets:InitialBudget": "initial anchors, cap",
-    "examples.budgets:MovedBudget": "moved to the balanced norms at once, cap",
-    "examples.budgets:AutoBudget": "balanced anchors, automatic λ",
-    "ema": "vanilla, averaged copy",
-    "swr-budget+ema": f"SWR, budget {DEFAULT_GROWTH:g}, averaged copy",
+CAP, INITIAL, MOVED, AUTO = VARIANTS
+EMA, BUDGET_EMA = AVERAGED
+ROWS: dict[Line, str] = {
+    EMA: "vanilla, averaged copy",
+    BUDGET_EMA: f"SWR, budget {DEFAULT_GROWTH:g}, averaged copy",
+    CAP: "ρ = 1.7: balanced anchors, cap (the library's)",
+    INITIAL: "ρ = 1.7: initial anchors, cap",
+    MOVED: "ρ = 1.7: moved to the balanced norms at once, cap",
+    AUTO: "ρ = 1.7: balanced anchors, automatic λ",
+    PARTS[0]: "what L2 (0.01) does to the norms, alone",
+    PARTS[1]: "what L2 (0.01) does to the directions, alone",
+    PARTS[2]: f"the latter beside SWR, budget {DEFAULT_GROWTH:g}",
+    FIXED[0]: "L2, λ = 0.03, not chosen here",
+    FIXED[1]: "SWR, budget 1, not chosen here",
+    MODES[0]: f"SWR, budget {DEFAULT_GROWTH:g}, pass",
+    MODES[1]: f"SWR, budget {DEFAULT_GROWTH:g}, free",
 }
 """the rows below the methods"""
+UNTUNED: Line = ("swr-budget", DEFAULT)
+PAIRS: dict[str, tuple[Line, Line]] = {
+    "balanced anchors over initial ones": (CAP, INITIAL),
+    "automatic λ over the cap": (AUTO, CAP),
+    "moved at once over not": (MOVED, CAP),
+    "averaged copy over none, vanilla": (EMA, ("vanilla", ())),
+    "averaged copy over none, default budget": (BUDGET_EMA, UNTUNED),
+    "budget 1 over L2 0.03": (FIXED[1], FIXED[0]),
+    "pass over hold, default budget": (MODES[0], UNTUNED),
+    "free over hold, default budget": (MODES[1], UNTUNED),
+}
+"""rows that differ in one thing, compared seed by seed"""
 BEGIN, END = "<!-- growth study: begin -->", "<!-- growth study: end -->"
 
 
@@ -255,13 +309,21 @@ def table(found: Sequence[Finding]) -> str:
             title = TITLES.get(method) or f"{describe(method)[0]}, best of five"
             rows.append([title, *(_cell(one.scores(method), one.best.get(method, ())) for one in found)])
     rows.append([f"**SWR, budget {DEFAULT_GROWTH:g}, untuned**", *(_cell(one.default) for one in found)])
-    for name, hyper in (*AVERAGED, *VARIANTS):
-        if any((name, hyper) in one.lines for one in found):
-            label = OTHERS[name] if (name, hyper) in AVERAGED else f"ρ = {hyper[0][1]:g}: {OTHERS[name]}"
-            rows.append([label, *(_cell(_first(one, name, hyper)) for one in found)])
+    for line, label in ROWS.items():
+        if any(line in one.setting.extra for one in found):
+            rows.append([label, *(_cell(_first(one, line)) for one in found)])
     rows.append(["seeds", *(str(len(one.setting.reported)) for one in found)])
-    head, *body = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
+    return _markdown(rows)
+
+
+def differences(found: Sequence[Finding]) -> str:
+    """Rows that differ in one thing, seed by seed: mean difference and its 95 % interval."""
+    rows = [["", *(one.setting.title for one in found)]]
+    for label, (first, second) in PAIRS.items():
+        cells = [_gap(_first(one, first), one.lines.get(second, {})) for one in found]
+        if any(cells):
+            rows.append([label, *cells])
+    return _markdown(rows)
 
 
 def verdicts(found: Sequence[Finding]) -> str:
@@ -319,17 +381,35 @@ def sensitivity(found: Sequence[Finding]) -> ChartType:
 
 def page(found: Sequence[Finding], path: Path) -> None:
     """Write the table, the verdicts and the chart into a page, between its marks."""
-    put_between(path, BEGIN, END, f"{table(found)}\n\n{verdicts(found)}\n")
+    parts = [
+        table(found),
+        "The untuned budget against the best other method of each column, pair by pair:",
+        verdicts(found),
+        "Rows that differ in one thing, pair by pair, with 95 % intervals:",
+        differences(found),
+    ]
+    put_between(path, BEGIN, END, "\n\n".join(parts) + "\n")
     figure = path.parent / "charts" / "growth-sensitivity.svg"
     figure.write_text(vl_convert.vegalite_to_svg(sensitivity(found).to_json()), encoding="utf-8")
 
 
-def _first(one: Finding, name: str, hyper: Hyper) -> Mapping[int, float]:
+def _first(one: Finding, line: Line) -> Mapping[int, float]:
     """The scores of a row that is compared on the first five seeds."""
-    asked = (name, hyper) in one.setting.extra
-    return {
-        seed: value for seed, value in one.lines.get((name, hyper), {}).items() if asked and seed in one.setting.reported[:5]
-    }
+    asked = line in one.setting.extra
+    return {seed: value for seed, value in one.lines.get(line, {}).items() if asked and seed in one.setting.reported[:5]}
+
+
+def _gap(first: Mapping[int, float], second: Mapping[int, float]) -> str:
+    found = summary([value - second[seed] for seed, value in first.items() if seed in second])
+    if found is None or found.interval is None:
+        return ""
+    low, high = found.interval
+    return f"{found.mean:+.4f} ({low:+.4f} to {high:+.4f})"
+
+
+def _markdown(rows: Sequence[Sequence[str]]) -> str:
+    head, *body = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
 
 
 def _cell(scores: Mapping[int, float], hyper: Hyper = ()) -> str:
