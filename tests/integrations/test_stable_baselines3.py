@@ -1,4 +1,4 @@
-"""stable-baselines3: the weights of a loop written by hand, one rescale per real step, outputs kept, exact resume with the model."""
+"""stable-baselines3: the weights of a loop written by hand, one rescale per real step, outputs kept, exact resume."""
 
 import copy
 from functools import cache, partial
@@ -6,11 +6,11 @@ from functools import cache, partial
 import numpy as np
 import pytest
 import torch
-from nets import confirmed
 from plain_loop import steps
 from torch import nn
 
 import swr
+from nets import confirmed
 
 sb3 = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
 
@@ -96,7 +96,7 @@ def same(weights, others):
 
 
 def by_hand(name, model):
-    """After each step of an optimizer, a rescale of each of its networks; returns the number of steps of each, still counting."""
+    """After each step of an optimizer, a rescale of each of its networks; returns the running number of steps of each."""
     counts = []
     for optimizer, networks in ALGORITHMS[name][3](model.policy).items():
         rescalers = []

@@ -7,8 +7,8 @@ the update of the target networks, which is a ``post_optim`` operation.
 
 A loss makes its networks functional: it keeps their parameters and runs an empty copy. The parameters are still the objects
 that the networks were built with, and the optimizer's are found among them by identity. One thing is different: a loss that
-expands a network (``num_qvalue_nets`` of SAC, TD3 and REDQ, or a list of networks) makes one stacked parameter of all copies. It is no
-parameter of a network, and the norm of a stack is not the norm of a layer, so these cannot be rescaled.
+expands a network (``num_qvalue_nets`` of SAC, TD3 and REDQ, or a list of networks) makes one stacked parameter of all copies.
+It is no parameter of a network, and the norm of a stack is not the norm of a layer, so these cannot be rescaled.
 """
 
 from __future__ import annotations
