@@ -349,3 +349,35 @@ def test_a_polyak_average_over_rescales_is_off_by_the_second_order_only():
     assert error(0.0) < 1e-12
     assert error(1e-2) == pytest.approx(1e-4 / 4, rel=0.05)  # (log c)² a (1 − a)
     assert error(1e-3) == pytest.approx(1e-6 / 4, rel=0.05)
+
+
+def test_the_target_of_sac_is_within_two_percent_of_the_average_that_follows_the_rescales():
+    """Beside sb3's target, one whose weights are rescaled whenever those of the critic are, so that the average is exact."""
+    model = made(sb3.SAC, "Pendulum-v1", learning_starts=20, batch_size=32, buffer_size=1000)
+    critic, exact, before, moved = model.critic, copy.deepcopy(model.critic_target), [], []
+
+    def remember(*_):
+        before[:] = [p.detach().clone() for p in critic.parameters()]
+
+    @torch.no_grad()
+    def follow(*_):
+        for mine, now, was in zip(exact.parameters(), critic.parameters(), before, strict=True):
+            factor = now.norm() / was.norm() if float(was.norm()) > 0 else torch.ones(())
+            moved.append(abs(float(factor) - 1))
+            mine.mul_(factor).lerp_(now, model.tau)
+
+    class Follow(sb3.common.callbacks.BaseCallback):
+        def _on_training_start(self):
+            critic.optimizer.register_step_post_hook(follow)
+
+        def _on_step(self):
+            return True
+
+    critic.optimizer.register_step_post_hook(remember)  # hooks run in this order: before the rescale, the rescale, after it
+    model.learn(100, callback=[SWRCallback(growth=1.0), Follow()])
+    batch = model.replay_buffer.sample(256)
+    with torch.no_grad():
+        pairs = [network(batch.observations, batch.actions)[0] for network in (model.critic_target, exact)]
+    error = float((pairs[0] - pairs[1]).abs().max() / pairs[1].abs().max())
+    assert max(moved) > 0.2, "the first rescale balances the norms: the largest there is"
+    assert 1e-7 < error < 2e-2
