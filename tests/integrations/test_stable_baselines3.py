@@ -351,7 +351,7 @@ def test_a_polyak_average_over_rescales_is_off_by_the_second_order_only():
     assert error(1e-3) == pytest.approx(1e-6 / 4, rel=0.05)
 
 
-def test_the_target_of_sac_is_within_two_percent_of_the_average_that_follows_the_rescales():
+def test_the_target_of_sac_is_within_a_tenth_of_the_average_that_follows_the_rescales():
     """Beside sb3's target, one whose weights are rescaled whenever those of the critic are, so that the average is exact."""
     model = made(sb3.SAC, "Pendulum-v1", learning_starts=20, batch_size=32, buffer_size=1000)
     critic, exact, before, moved = model.critic, copy.deepcopy(model.critic_target), [], []
@@ -380,4 +380,4 @@ def test_the_target_of_sac_is_within_two_percent_of_the_average_that_follows_the
         pairs = [network(batch.observations, batch.actions)[0] for network in (model.critic_target, exact)]
     error = float((pairs[0] - pairs[1]).abs().max() / pairs[1].abs().max())
     assert max(moved) > 0.2, "the first rescale balances the norms: the largest there is"
-    assert 1e-7 < error < 2e-2
+    assert 1e-3 < error < 0.1

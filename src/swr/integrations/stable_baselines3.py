@@ -11,10 +11,12 @@ Every output of these networks is a number with a meaning of its own, so that al
 - the actor of TD3 and DDPG ends in a Tanh, which holds C at 1 anyway.
 
 Networks that share a features extractor are one module here, so that what one optimizer's weights lose the others' regain.
+
 Target networks need no rescaler. A copy (DQN) has the rescaled weights. A Polyak average mixes weights from before and after
 a rescale: if a layer was scaled by c and the next one by 1 / c, their product in the average is off by a factor of about
-1 + (log c)² a (1 − a), a the share of the older weights; that is of second order in what the rescales of the last 1 / τ steps
-amount to.
+1 + (log c)² a (1 − a), a the share of the older weights. That is of second order in what the rescales of the last 1 / τ steps
+amount to, and large only where one rescale moves much: the first one, which brings norms that start unequal to the balanced
+anchors. A coefficient (``coefficient=1e-3``) spreads that over many steps.
 """
 
 from __future__ import annotations
