@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*pin_memory.*no accelerator is 
 LENGTH, BATCH, COUNT = 8, 2, 6
 SIZES = {"vocab_size": 16, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 INPUTS = {"input_ids": torch.zeros(1, LENGTH, dtype=torch.long)}
-B_STARTS_AT_ZERO = r"lora_B.*norm was zero.*LoRA adapter's B starts at zero.*no norm to pull towards"
+B_STARTS_AT_ZERO = r"lora_B.*norm was zero.*LoRA's B starts at zero.*no norm to pull towards"
 
 
 def lora():

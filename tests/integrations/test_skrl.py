@@ -3,11 +3,11 @@
 import gymnasium as gym
 import pytest
 import torch
-from nets import confirmed
 from plain_loop import same, steps
 from torch import nn
 
 import swr
+from nets import confirmed
 
 skrl = pytest.importorskip("skrl", reason="skrl is not installed")
 

@@ -1,4 +1,4 @@
-"""SFTTrainer of TRL with the callback of transformers: one rescale per step, the same loop by hand, exact resume, norms kept."""
+"""SFTTrainer of TRL with the callback of transformers: one rescale per step, the loop by hand, exact resume, norms kept."""
 
 import os
 from functools import cache

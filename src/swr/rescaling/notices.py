@@ -30,8 +30,8 @@ def left_alone(plan: ScalePlan, pulled: Sequence[str], anchors: Mapping[str, flo
         )
     if without := [name for name, anchor in anchors.items() if not anchor > 0]:
         yield (
-            f"{some(without)}: the norm was zero or not finite when the anchors were taken (a LoRA adapter's B starts at zero), "
-            "so that there is no norm to pull towards; left alone until rebase() is called, but for what coupled weights ask."
+            f"{some(without)}: the norm was zero or not finite when the anchors were taken (LoRA's B starts at zero), so that "
+            "there is no norm to pull towards; left alone until rebase() is called, but for what coupled weights ask."
         )
 
 
