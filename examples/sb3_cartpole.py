@@ -3,8 +3,8 @@
     pip install stable-baselines3
     python examples/sb3_cartpole.py --steps 20000 --seeds 3
 
-The policy uses ReLU: with Tanh, the default of PPO, no layer could be scaled. Values and logits keep their scale, so that a rescale
-moves norm between the layers and changes nothing that the agent says.
+The policy uses ReLU: with Tanh, the default of PPO, no layer could be scaled. Values and logits keep their scale, so that a
+rescale moves norm between the layers and changes nothing that the agent says.
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ def _say_if_tanh_holds_most(rescaler: SoftWeightRescaling) -> None:
     held = sum(entries[name] for name in plan.held)
     if 2 * held > sum(entries.values()) and any(isinstance(module, nn.Tanh) for module in rescaler.model.modules()):
         warnings.warn(
-            f"Tanh holds {len(plan.held)} of the {len(entries)} weights of this policy: tanh(c x) is not c tanh(x), so that the "
+            f"Tanh holds {len(plan.held)} of the {len(entries)} weights of this policy: tanh(c x) is not c tanh(x), so the "
             'layers before it cannot be scaled. Tanh is the default of PPO and A2C; policy_kwargs={"activation_fn": '
             "torch.nn.ReLU} frees them.",
             ModelWarning,
