@@ -3,9 +3,9 @@
     pip install trl peft
     python examples/sft_lora.py
 
-The model comes from a configuration, the tokenizer is made here. In full fine-tuning the norms are pulled back to those that the
-model was loaded with: ``growth=1.0, anchors="initial"``. Weights that the function couples come as near as it allows. With LoRA
-only the adapters are scaled, A against B, and B starts at zero: a warning says that it has no norm to return to.
+The model comes from a configuration, the tokenizer is made here. In full fine-tuning the norms are pulled back to those that
+the model was loaded with: ``growth=1.0, anchors="initial"``. Weights that the function couples come as near as it allows. With
+LoRA only the adapters are scaled, A against B, and B starts at zero: a warning says that it has no norm to return to.
 """
 
 from __future__ import annotations
