@@ -15,6 +15,7 @@ import logging
 import os
 import tempfile
 import warnings
+from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -34,14 +35,15 @@ def tokenizer() -> PreTrainedTokenizerFast:
     """One token for each number."""
     made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unk>"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
-    return PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>")
+    special = {"pad_token": "<pad>", "eos_token": "<eos>", "unk_token": "<unk>"}
+    return PreTrainedTokenizerFast(tokenizer_object=made, **special)  # type: ignore[no-untyped-call]
 
 
 def train(folder: str, steps: int, *, lora: bool, rescaled: bool) -> None:
     set_seed(0)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    sizes: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
     config = LlamaConfig(vocab_size=64, num_key_value_heads=2, pad_token_id=0, bos_token_id=1, eos_token_id=1, **sizes)
-    model = LlamaForCausalLM(config)
+    model = LlamaForCausalLM(config)  # type: ignore[no-untyped-call]
     rows = [" ".join(str((start + step * i) % 61) for i in range(12)) for start in range(61) for step in (1, 2, 3)]
     inputs = {"input_ids": torch.zeros(1, 12, dtype=torch.long)}
     callback = SWRCallback(kwargs=inputs, growth=1.0, anchors="initial")  # the line to add
@@ -64,7 +66,7 @@ def train(folder: str, steps: int, *, lora: bool, rescaled: bool) -> None:
         peft_config=LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM") if lora else None,
         callbacks=[callback] if rescaled else [],
     )
-    trained = {name: p for name, p in trainer.model.named_parameters() if p.requires_grad and p.ndim == 2}  # type: ignore[union-attr]
+    trained = {name: p for name, p in trainer.model.named_parameters() if p.requires_grad and p.ndim == 2}
     before = {name: float(p.detach().norm()) for name, p in trained.items()}
     loss = trainer.train().training_loss
     growth = {name: float(p.detach().norm()) / before[name] for name, p in trained.items() if before[name] > 0}

@@ -194,7 +194,7 @@ class _ActorAndCritics(_Networks):
     def forward(self, observation: Any, actions: Tensor) -> tuple[Tensor, ...]:
         if isinstance(self.actor, Actor):  # of SAC; its forward samples
             mean, log_std, more = self.actor.get_action_dist_params(observation)
-            acted = (mean, more["latent_sde"]) if self.actor.use_sde else (mean, log_std)
+            acted: tuple[Tensor, ...] = (mean, more["latent_sde"]) if self.actor.use_sde else (mean, log_std)
         else:
             acted = (self.actor(observation),)
         return (*acted, *self.critic(observation, actions))
