@@ -8,6 +8,7 @@ import pytest
 EXTRAS = (
     *("numpy", "PIL", "pooch", "rich", "sklearn", "tyro", "scipy", "altair", "jinja2", "vl_convert", "ray", "swr.bench"),
     *("lightning", "accelerate", "transformers", "gymnasium", "tensorboard"),
+    *("peft", "skrl", "stable_baselines3", "tensordict", "torchrl", "trl"),
 )
 
 

@@ -47,6 +47,7 @@ LOOPS = {
     "Lightning": (in_this_process(frameworks.lightning), EXACT),
     "Accelerate": (in_this_process(frameworks.accelerate), EXACT),
     "HF Trainer": (in_this_process(frameworks.trainer), EXACT),
+    "TorchRL": (in_this_process(frameworks.torchrl), EXACT),
 }
 
 

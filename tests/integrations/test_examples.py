@@ -52,6 +52,25 @@ def test_the_trainer_of_transformers_trains_a_gpt2_offline_and_the_norms_grow_le
     assert len(re.findall(r"last logged scaler \d\.\d", output)) == 3
 
 
+def test_sfttrainer_tunes_a_llama_offline_and_the_norms_grow_less():
+    pytest.importorskip("trl", reason="trl is not installed; it is not in the dev extra because it needs 280 MB more")
+    pytest.importorskip("peft")
+    output = run("sft_lora.py", "--steps", "6")
+    full, full_swr, lora, lora_swr = (float(g) for g in re.findall(r"largest growth of a norm (\d+\.\d+)", output))
+    assert full_swr < full
+    assert lora_swr < lora
+    assert "4 of 8 started above zero" in output
+    assert "lora_B.default.weight" in output.partition("said once")[2]
+
+
+def test_ppo_of_stable_baselines3_is_saved_and_continued_and_the_norms_are_balanced():
+    pytest.importorskip("stable_baselines3")
+    output = run("sb3_cartpole.py", "--steps", "2048")
+    without, with_swr = (norms(line.partition("weight norms")[2]) for line in output.splitlines() if "weight norms" in line)
+    assert max(without) / min(without) > 3 * max(with_swr) / min(with_swr)
+    assert "saved, loaded and continued: 640 rescales" in output
+
+
 def test_fsdp2_restores_bit_identically_and_one_rescale_is_one_collective():
     output = run(
         "fsdp2_torchrun.py", "--steps", "3", launcher=("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")

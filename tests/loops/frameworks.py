@@ -1,4 +1,4 @@
-"""Loops that a framework runs: Lightning, Accelerate, the Trainer of transformers. Each is imported when it is asked for."""
+"""Loops that a framework runs: Lightning, Accelerate, the Trainers of transformers and TorchRL; imported when asked for."""
 
 from __future__ import annotations
 
@@ -119,6 +119,81 @@ def trainer(span: Span) -> Outcome:
     if span.save is not None:
         (folder / f"checkpoint-{span.last}").rename(span.save)
     return Outcome(weights_of(net), rescales_of(rescaler), run.state.global_step)
+
+
+def torchrl(span: Span) -> Outcome:
+    """A loss of TorchRL makes the network functional; the rescaler has the network itself."""
+    from tensordict import TensorDict
+    from tensordict.nn import TensorDictModule
+    from torchrl.checkpoint import Checkpoint
+    from torchrl.objectives import LossModule
+    from torchrl.trainers import DefaultOptimizationStepper, Trainer
+
+    from swr.integrations.torchrl import SWRHook
+
+    class Loss(LossModule):  # type: ignore[misc]
+        actor_network: TensorDictModule
+        actor_network_params: Any
+        target_actor_network_params: Any
+
+        def __init__(self, network: TensorDictModule) -> None:
+            super().__init__()
+            self.convert_to_functional(network, "actor_network")
+
+        def forward(self, batch: TensorDict) -> TensorDict:
+            with self.actor_network_params.to_module(self.actor_network):
+                out = self.actor_network(batch)["out"]
+            return TensorDict({"loss": loss_of(out, batch["y"])})
+
+    class Batches:
+        """What the Trainer asks of a collector."""
+
+        requested_frames_per_batch, init_random_frames = 8, 0
+
+        def __iter__(self) -> Any:
+            for step in span:
+                x, y = batch(step)
+                yield TensorDict({"x": x, "y": y}, batch_size=[len(x)])
+
+        def set_seed(self, seed: int, **options: Any) -> int:
+            return seed
+
+        def state_dict(self) -> dict[str, Any]:
+            return {}
+
+        def load_state_dict(self, state: dict[str, Any]) -> None:
+            pass
+
+        def update_policy_weights_(self, *args: Any, **options: Any) -> None:
+            pass
+
+        def shutdown(self, *args: Any, **options: Any) -> None:
+            pass
+
+    net = network()
+    rescaler = rescaler_of(net)
+    loss = Loss(TensorDictModule(net, in_keys=["x"], out_keys=["out"]))
+    optimizer = optimizer_of(loss)
+    steps: list[int] = []
+    optimizer.register_step_post_hook(lambda *_: steps.append(1))
+    run = Trainer(
+        collector=Batches(),
+        total_frames=8 * span.last,
+        frame_skip=1,
+        optim_steps_per_batch=1,
+        loss_module=loss,
+        optimizer=optimizer,
+        optimization_stepper=DefaultOptimizationStepper(),
+        clip_grad_norm=False,
+        progress_bar=False,
+        save_trainer_file=span.save,
+        checkpoint=Checkpoint(),
+    )
+    SWRHook(rescaler).register(run)
+    if span.resume is not None:
+        run.load_from_file(span.resume)
+    run.train()
+    return Outcome(weights_of(net), rescales_of(rescaler), span.first + len(steps))
 
 
 def _forget_settings() -> None:

@@ -1,13 +1,15 @@
-"""Shared by the callbacks: how the rescaler is built, and which values are logged."""
+"""Shared by the callbacks: how the rescaler is built, which optimizers it attaches to, and which values are logged."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import nn
+from torch.optim import Optimizer
 
-from swr.errors import OptionError
+from swr.errors import AttachError, OptionError
+from swr.hooks import group_of
 from swr.rescaling import SoftWeightRescaling
 
 
@@ -44,3 +46,23 @@ def measured(rescaler: SoftWeightRescaling) -> dict[str, float]:
     """‖W_l‖ and the scaler c_l of the next rescale, by their names in a log."""
     norms = {f"swr/norm/{name}": value for name, value in rescaler.norms().items()}
     return {**norms, **{f"swr/scaler/{name}": value for name, value in rescaler.scalers().items()}}
+
+
+def holders(model: nn.Module, optimizers: Sequence[Optimizer], whose: str) -> list[Optimizer]:
+    """The optimizers that hold parameters of a model, compared by identity; the others are not attached to.
+
+    Args:
+        model: what is rescaled.
+        optimizers: those of the framework.
+        whose: where they come from, for the message.
+
+    Raises:
+        AttachError: none holds any.
+    """
+    parameters = list(model.parameters())
+    if found := [o for o in optimizers if any(place is not None for place in group_of(o, parameters))]:
+        return found
+    raise AttachError(
+        f"none of the {len(optimizers)} optimizers of {whose} holds parameters of {type(model).__name__}; build them from the "
+        "parameters of the same module (copies are other parameters)."
+    )

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from torch.optim import Optimizer
-
-from swr.errors import AttachError, OptionError
-from swr.hooks import Handle, group_of
-from swr.integrations.common import Recipe, measured
+from swr.errors import OptionError
+from swr.hooks import Handle
+from swr.integrations.common import Recipe, holders, measured
 from swr.methods import Method
 from swr.rescaling import SoftWeightRescaling
 
@@ -65,7 +63,9 @@ class SWRCallback(Callback):
         """Attach, and continue from a checkpoint that was loaded."""
         assert self.rescaler is not None  # since on_fit_start
         self._detach()
-        self._handles = [self.rescaler.attach(optimizer) for optimizer in _holders(self.rescaler, trainer.optimizers)]
+        self._handles = [
+            self.rescaler.attach(o) for o in holders(self.rescaler.model, trainer.optimizers, "configure_optimizers")
+        ]
         if self._restored is not None:
             self.rescaler.load_state_dict(self._restored)
             self._restored = None
@@ -119,14 +119,3 @@ class SWRCallback(Callback):
         for handle in self._handles:
             handle.remove()
         self._handles = []
-
-
-def _holders(rescaler: SoftWeightRescaling | Method, optimizers: list[Optimizer]) -> list[Optimizer]:
-    """The optimizers that hold parameters of the rescaler's model; the others are not attached to."""
-    parameters = list(rescaler.model.parameters())
-    if holders := [o for o in optimizers if any(group is not None for group in group_of(o, parameters))]:
-        return holders
-    raise AttachError(
-        f"none of the {len(optimizers)} optimizers of configure_optimizers holds parameters of "
-        f"{type(rescaler.model).__name__}; build them from the parameters of the module that fit is called with."
-    )

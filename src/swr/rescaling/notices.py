@@ -30,8 +30,8 @@ def left_alone(plan: ScalePlan, pulled: Sequence[str], anchors: Mapping[str, flo
         )
     if without := [name for name, anchor in anchors.items() if not anchor > 0]:
         yield (
-            f"{some(without)}: the norm was zero or not finite when the anchors were taken, so that there is nothing to pull "
-            "towards; left alone until rebase() is called."
+            f"{some(without)}: the norm was zero or not finite when the anchors were taken (LoRA's B starts at zero), so that "
+            "there is no norm to pull towards; left alone until rebase() is called, but for what coupled weights ask."
         )
 
 
