@@ -31,8 +31,8 @@ SPREAD = 3.0
 """a channel is multiplied by up to this, or divided"""
 LEAST = 1024
 """steps of the environments that a task needs at least"""
-DQN = Size(16, batch_size=64, examples=6_400, lr=1e-2)
-PPO = Size(12, batch_size=512, examples=16_384, lr=3e-3)
+DQN = Size(8, batch_size=64, examples=6_400, lr=1e-2)
+PPO = Size(8, batch_size=512, examples=8_192, lr=3e-3)
 """chosen with vanilla and the fresh agent alone, so that a loss of plasticity shows within some seconds of one core"""
 
 
@@ -51,7 +51,7 @@ class ChangingChannels(Stream):
         "cartpole-dqnln": DQN,
         "cartpole-ppoln": PPO,
     }
-    methods = ("vanilla", "full-reset", "l2-init", "shrink-perturb", "redo", "swr-budget")
+    methods: tuple[str, ...] = ("vanilla", "full-reset", "l2-init", "shrink-perturb", "redo", "swr-budget")
     metric = RETURN
     generates = True
     interactive = True

@@ -52,7 +52,7 @@ class DQN:
         """
         memory = Memory(steps * len(environments.observations), environments.observations.shape[1])
         target = copy.deepcopy(self.values.model)
-        losses = []
+        losses: list[Tensor] = []
         for step in range(steps):
             seen = environments.observations
             actions = self._explore(seen, max(EPSILON, 1 - step / (EXPLORING * steps)), random)

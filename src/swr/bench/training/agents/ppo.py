@@ -51,7 +51,7 @@ class PPO:
         """
         losses: list[Tensor] = []
         for begin in range(0, steps, HORIZON):
-            losses += self._improve(*self._collect(environments, min(HORIZON, steps - begin), random), random)
+            losses += self._improve(self._collect(environments, min(HORIZON, steps - begin), random), random)
         return float(torch.stack(losses).mean())
 
     @torch.inference_mode()
@@ -71,11 +71,9 @@ class PPO:
         found = (torch.stack(seen[:-1]), torch.stack(actions), torch.stack(likely), gains, gains + values[:-1])
         return tuple(part[acted] for part in found)
 
-    def _improve(
-        self, seen: Tensor, actions: Tensor, likely: Tensor, gains: Tensor, goals: Tensor, random: Generator
-    ) -> list[Tensor]:
+    def _improve(self, collected: tuple[Tensor, ...], random: Generator) -> list[Tensor]:
         """Some passes over these steps; returns the losses of the critic."""
-        seen, likely, gains, goals = (tensor.clone() for tensor in (seen, likely, gains, goals))  # out of inference mode
+        seen, actions, likely, gains, goals = (tensor.clone() for tensor in collected)  # out of inference mode
         losses = []
         for _ in range(PASSES):
             for index in torch.randperm(len(actions), generator=random).split(self.batch_size):
