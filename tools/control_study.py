@@ -14,15 +14,16 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 
 from rich.console import Console
 
-from swr.bench.experiments import LAST, RunConfig, column_title, find_column, find_experiment
+from swr.bench.experiments import RunConfig, column_title, find_column, find_experiment
 from swr.bench.experiments.expansion import configure
 from swr.bench.report.statistics import paired, summary
 from swr.bench.running import Estimator, execute
 from swr.bench.running.progress import view
-from swr.bench.store import Record, Store, provenance_of
+from swr.bench.store import Store, provenance_of
 from swr.bench.store.exchange import merge
 from swr.bench.training.agents.environments import LIMIT
 from swr.methods import describe
@@ -42,8 +43,10 @@ GRIDS: dict[str, tuple[Hyper, ...]] = {
 }
 """what is tried of every method"""
 REFERENCES = ("vanilla", "full-reset")
+VANILLA, FRESH = "vanilla", "fresh agent"
 BEGIN, END = "<!-- control study: begin -->", "<!-- control study: end -->"
-Done = Mapping[str, Record]
+Returns = Mapping[str, Sequence[float]]
+"""of every task, by the identity of a run that is done"""
 
 
 def config(column: str, method: str, hyper: Hyper, seed: int) -> RunConfig:
@@ -57,36 +60,26 @@ def tuned(column: str) -> list[RunConfig]:
     return [config(column, *line, seed) for seed in TUNING for line in [*((name, {}) for name in REFERENCES), *grid]]
 
 
-def best(column: str, method: str, done: Done) -> Hyper:
+def best(column: str, method: str, done: Returns) -> Hyper:
     """What did best on the tuning seed."""
 
     def score(hyper: Hyper) -> float:
         runs = [config(column, method, hyper, seed) for seed in TUNING]
-        return sum(average(done[run.identity]) for run in runs) / len(runs)
+        return fmean(fmean(done[run.identity]) for run in runs)
 
     return max(GRIDS[method], key=score)
 
 
-def rows(column: str, done: Done) -> dict[str, list[RunConfig]]:
+def rows(column: str, done: Returns) -> dict[str, list[RunConfig]]:
     """The reported runs by the title of their row."""
     found = {
-        "vanilla": [config(column, "vanilla", {}, seed) for seed in REPORTED],
-        "fresh agent for every task": [config(column, "full-reset", {}, seed) for seed in REPORTED],
+        VANILLA: [config(column, "vanilla", {}, seed) for seed in REPORTED],
+        FRESH: [config(column, "full-reset", {}, seed) for seed in REPORTED],
         "LayerNorm": [config(f"{column}ln", "vanilla", {}, seed) for seed in REPORTED],
     }
     for method in GRIDS:
         found[describe(method)[0]] = [config(column, method, best(column, method, done), seed) for seed in REPORTED]
     return found
-
-
-def average(record: Record) -> float:
-    """The average return of a run."""
-    return LIMIT * _measured(record, record.config.setting.metric.name)
-
-
-def at_the_end(record: Record) -> float:
-    """The return on the last task in ten."""
-    return LIMIT * _measured(record, LAST)
 
 
 def run(column: str, store: Store, workers: int) -> None:
@@ -107,27 +100,27 @@ def run(column: str, store: Store, workers: int) -> None:
             raise SystemExit(f"{column}: {len(outcome.failed)} failed, {len(outcome.left)} left: {outcome.failed[:1]}")
 
 
-def finished(store: Store) -> dict[str, Record]:
-    """The runs that are done, by identity."""
-    return {record.id: record for record in store.runs() if record.status == "done"}
+def finished(store: Store) -> dict[str, list[float]]:
+    """The returns of the runs that are done."""
+    done = [record.id for record in store.runs() if record.status == "done"]
+    return {run: [LIMIT * epoch.train_accuracy for epoch in store.epochs(run)] for run in done}
 
 
-def table(column: str, done: Done) -> str:
-    """Methods by average return, with 95 % intervals, and what each gains on vanilla, seed by seed."""
+def table(column: str, done: Returns) -> str:
+    """Methods by average return, with 95 % intervals, and the difference to vanilla and to the fresh agent, seed by seed."""
     lines = rows(column, done)
-    plain = {run.seed: average(done[run.identity]) for run in lines["vanilla"]}
-    text = [f"| {column_title(column)} | average return | last task | minus vanilla |", "|---|---|---|---|"]
+    scores = {title: {run.seed: fmean(done[run.identity]) for run in runs} for title, runs in lines.items()}
+    head = [column_title(column), "average return", "second half of the tasks", *(f"minus {name}" for name in (VANILLA, FRESH))]
+    text = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for title, runs in lines.items():
-        scores = {run.seed: average(done[run.identity]) for run in runs}
-        gain = paired(scores, plain) if title != "vanilla" else None
         knob = f" ({runs[0].hyper_text})" if runs[0].hyper else ""
-        ends = [at_the_end(done[run.identity]) for run in runs]
-        gained = "" if gain is None or gain.interval is None else f"{gain.difference:+.0f} [{_range(gain.interval, '+')}]"
-        text.append(f"| {title}{knob} | {_cell(list(scores.values()))} | {_cell(ends)} | {gained} |")
+        late = [fmean(done[run.identity][len(run.epochs) // 2 :]) for run in runs]
+        gains = [_gain(scores[title], scores[other]) if other != title else "" for other in (VANILLA, FRESH)]
+        text.append("| " + " | ".join([title + knob, _cell(list(scores[title].values())), _cell(late), *gains]) + " |")
     return "\n".join(text)
 
 
-def page(done: Done, path: Path) -> None:
+def page(done: Returns, path: Path) -> None:
     """Write the tables of the agents that are done into a page, between its marks."""
     before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
@@ -135,26 +128,28 @@ def page(done: Done, path: Path) -> None:
     path.write_text("\n\n".join([before + BEGIN, *tables, END + after]), encoding="utf-8")
 
 
-def _complete(column: str, done: Done) -> bool:
+def _complete(column: str, done: Returns) -> bool:
     if any(run.identity not in done for run in tuned(column)):
         return False
     return all(run.identity in done for line in rows(column, done).values() for run in line)
-
-
-def _measured(record: Record, name: str) -> float:
-    assert record.last is not None
-    return record.last.measures[name]
 
 
 def _cell(values: Sequence[float]) -> str:
     found = summary(values, (0.0, LIMIT))
     assert found is not None
     assert found.interval is not None
-    return f"{found.mean:.0f} [{_range(found.interval)}]"
+    return f"{found.mean:.1f} [{_range(found.interval)}]"
+
+
+def _gain(ours: Mapping[int, float], others: Mapping[int, float]) -> str:
+    found = paired(ours, others)
+    assert found is not None
+    assert found.interval is not None
+    return f"{found.difference:+.1f} [{_range(found.interval, '+')}]"
 
 
 def _range(interval: tuple[float, float], sign: str = "") -> str:
-    return " to ".join(f"{end:{sign}.0f}" for end in interval)
+    return " to ".join(f"{end:{sign}.1f}" for end in interval)
 
 
 def main() -> int:
