@@ -124,11 +124,12 @@ def page(done: Returns, path: Path) -> None:
     """Write the tables of the agents that are done into a page, between its marks."""
     before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    tables = [table(column, done) for column in COLUMNS if _complete(column, done)]
+    tables = [table(column, done) for column in COLUMNS if complete(column, done)]
     path.write_text("\n\n".join([before + BEGIN, *tables, END + after]), encoding="utf-8")
 
 
-def _complete(column: str, done: Returns) -> bool:
+def complete(column: str, done: Returns) -> bool:
+    """Whether every run of an agent is done."""
     if any(run.identity not in done for run in tuned(column)):
         return False
     return all(run.identity in done for line in rows(column, done).values() for run in line)
