@@ -19,3 +19,10 @@ def test_a_dry_run_knows_what_is_done(swr):
     _, out, _ = swr("run quickstart --seeds 1 --dry-run")
     assert out.count(" done\n") == 2
     assert "5 runs, 3 to do" in out
+
+
+def test_a_dry_run_says_that_an_agent_is_timed_in_its_first_run(swr):
+    code, out, _ = swr("run changing-channels --methods vanilla --seeds 1 --dry-run")
+    assert code == 0
+    assert "no estimate for cartpole-dqn: an agent is timed in its first run." in out
+    assert "time: unknown" in out

@@ -28,6 +28,26 @@ def test_the_command_runs_both_on_digits_and_keeps_what_they_measure(experiment,
         assert all(len(epoch.measures) == 4 and all(key.endswith("over minimum") for key in epoch.measures) for epoch in kept)
 
 
+def test_an_agent_is_run_stored_and_reported_as_any_other_run(swr, folder):
+    line = "run changing-channels --columns cartpole-ppo --methods vanilla full-reset --seeds 2 --epochs-scale 0.25"
+    code, out, err = swr(f"{line} --examples 1024 --workers 1")
+    assert code == 0, err
+    assert "average return / 500" in out
+    with Store(folder / "swr.sqlite") as store:
+        assert {record.status for record in store.runs()} == {"done"}
+        assert {record.config.total for record in store.runs()} == {2}
+    code, _, err = swr("export -o files")
+    assert code == 0, err
+    code, _, err = swr("import files --store other.sqlite")
+    assert code == 0, err
+    code, out, err = swr("report --store other.sqlite --markdown report.md")
+    assert code == 0, err
+    text = (folder / "report.md").read_text()
+    assert "Control with changing sensors" in text
+    assert "full reset (fresh network)" in text
+    assert "average return / 500" in text
+
+
 def test_a_run_ends_with_a_table_and_is_not_repeated(swr, folder):
     line = "run quickstart --methods cold,vanilla swr --seeds 2 --epochs-scale 0.02 --workers 1"
     code, out, err = swr(line)

@@ -11,11 +11,11 @@ from swr.bench.experiments import STREAMS, RunConfig
 from swr.bench.store import Provenance, Store
 from swr.bench.store.exchange import export, merge
 from swr.bench.store.run_checks import LAST_ALONE, ExchangeError, Found, check_epochs
-from swr.bench.training.loop import Training
+from swr.bench.training.loop import trainer
 
 
 def trained(config, data=None):
-    training = Training(config, data or dataset())
+    training = trainer(config, data or dataset())
     return [training.epoch() for _ in range(config.total)]
 
 
@@ -27,6 +27,8 @@ def check(config, epochs, status="done", facts=None):
 def stream(name):
     if name == "bit-flipping":
         return stream_config(name, column="bits-mlp5", examples=64), load("bits")
+    if name == "changing-channels":
+        return stream_config(name, column="cartpole-ppo", examples=1024), load("cartpole")
     return stream_config(name, tasks=4, examples=20 if name == "random-labels" else None), dataset()
 
 

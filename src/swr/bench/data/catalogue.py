@@ -11,12 +11,14 @@ from swr.bench.data.archives import check_digests, read_parts
 from swr.bench.data.dataset import DataError, Dataset, Split, moments
 from swr.bench.data.download import check_hash, fetch
 from swr.bench.data.places import Found, data_folders, locate, part_in, truncation
-from swr.bench.data.readers import bits, cifar, digits, idx, tinyimagenet
+from swr.bench.data.readers import bits, cartpole, cifar, digits, idx, tinyimagenet
 from swr.bench.data.readers import folder as image_folder
 from swr.bench.data.sources import SOURCES, Archive, Source
 
 FOLDER = "folder:"
 READERS = {"mnist": idx.read, "cifar10": cifar.read, "cifar100": cifar.read}
+GENERATED = {bits.NAME: bits.read, cartpole.NAME: cartpole.read}
+"""shapes without data: a stream generates it, or an agent"""
 
 PathLike = str | os.PathLike[str]
 
@@ -50,13 +52,13 @@ def load(name: str, folder: PathLike | None = None, *, download: bool = True) ->
     10
 
     Args:
-        name: One of :func:`known`, or ``folder:PATH`` for ``PATH/train/<class>/*`` and ``PATH/test/<class>/*``; ``bits`` for
-            the shape of what the bit-flipping stream generates.
+        name: One of :func:`known`, or ``folder:PATH`` for ``PATH/train/<class>/*`` and ``PATH/test/<class>/*``; ``bits`` and
+            ``cartpole`` for the shape of what a stream generates.
         folder: Searched first for official files, before ``SWR_DATA`` and the user's cache.
         download: Fetch official files that are in none of these.
     """
-    if name == bits.NAME:
-        return bits.read()
+    if name in GENERATED:
+        return GENERATED[name]()
     ready = _prepare(name, folder)
     if ready is None:
         source, places = SOURCES[name], " or ".join(map(str, data_folders(folder)))

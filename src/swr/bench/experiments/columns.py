@@ -27,9 +27,13 @@ COLUMNS: dict[str, Column] = {
         Column("cifar100-vit", "cifar100", "vit", "CIFAR-100 (ViT)", seeds=3),
         Column("digits-mlp", "digits", "mlp", "digits (MLP)", batch_size=32),
         Column("bits-mlp5", "bits", "mlp5", "bits (5 hidden units)", batch_size=16, made_for="bit-flipping"),
+        Column("cartpole-dqn", "cartpole", "dqn", "CartPole (DQN)", made_for="changing-channels"),
+        Column("cartpole-ppo", "cartpole", "ppo", "CartPole (PPO)", made_for="changing-channels"),
+        Column("cartpole-dqnln", "cartpole", "dqnln", "CartPole (DQN, LayerNorm)", made_for="changing-channels"),
+        Column("cartpole-ppoln", "cartpole", "ppoln", "CartPole (PPO, LayerNorm)", made_for="changing-channels"),
     )
 }
-"""those of the paper, its VGG-16 on smaller images, transformers, then what needs no download: digits, and generated bits"""
+"""those of the paper, its VGG-16 on smaller images, transformers, then what needs no download: digits, and what is generated"""
 
 
 def find_column(name: str) -> Column:
@@ -41,9 +45,10 @@ def find_column(name: str) -> Column:
     if name in COLUMNS:
         return COLUMNS[name]
     dataset, _, model = name.rpartition("-")
-    if model in MODELS and (dataset in data.known() or (dataset.startswith(FOLDER) and dataset != FOLDER)):
+    supervised = [name for name, known in MODELS.items() if known.agent is None]
+    if model in supervised and (dataset in data.known() or (dataset.startswith(FOLDER) and dataset != FOLDER)):
         return Column(name, dataset, model, f"{dataset} ({model})", batch_size=32 if dataset == "digits" else 256)
-    models = ", ".join(MODELS)
+    models = ", ".join(supervised)
     raise UnknownName("column", name, COLUMNS, f", and DATASET-MODEL with the models {models}, for example folder:PATH-cnn")
 
 

@@ -7,6 +7,7 @@ import warnings
 import torch
 
 from swr import methods
+from swr.bench.experiments.agent_networks import networks
 from swr.bench.experiments.column import Column, Hyper
 from swr.bench.experiments.models import build
 from swr.errors import OptionError, SWRError
@@ -29,7 +30,8 @@ def check_hyper(column: Column, method: str, hyper: Hyper) -> None:
         warnings.simplefilter("ignore")  # what a method has to say about a network is about another one
         model = build(SMALL.get(column.model, column.model), shape, classes=4)
         try:
-            methods.build(method, model, torch.zeros(2, *shape), **hyper)
+            for network in networks(model).values():
+                methods.build(method, network, torch.zeros(2, *shape), **hyper)
         except SWRError as error:
             raise OptionError(f"{method} in --hyper: {error}") from error
         except Exception as error:

@@ -69,6 +69,8 @@ def first(split: Split, count: int) -> Split:
 
 def facts(config: RunConfig, dataset: Dataset) -> dict[str, Any]:
     """What was drawn at random for a run, as plain data: enough to tell whether two runs saw the same examples."""
+    if config.setting.interactive:
+        return {"dataset": dataset.name, "stages": [{"steps": config.examples, "epochs": epochs} for epochs in config.epochs]}
     material = prepare(config, dataset)
     return {
         "dataset": dataset.name,

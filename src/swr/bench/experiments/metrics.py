@@ -26,11 +26,13 @@ class Metric:
     field: Literal["test_accuracy", "train_accuracy", "train_loss"]
     """of an :class:`~swr.bench.training.Epoch`: the value of this epoch alone"""
     online: bool = False
-    """averaged over the tasks of a stream, on every batch before its update"""
+    """averaged over the tasks of a stream"""
     lower: bool = False
     """the smaller the better"""
 
 
 TEST = Metric("test accuracy", "test", "Test accuracy", "test_accuracy")
 ACCURACY = Metric("average online accuracy", "online", "Online accuracy", "train_accuracy", online=True)
+RETURN = Metric("average return / 500", "return", "Return / 500", "train_accuracy", online=True)
+"""of an agent while it learns, as a part of the largest return that there is"""
 ERROR = Metric("average squared error", "error", "Squared error", "train_loss", online=True, lower=True)

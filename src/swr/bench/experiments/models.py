@@ -10,16 +10,19 @@ cnnbnpad   cnnbn with it and no bias in the convolutions, as in the public code 
 vgg16      thirteen 3x3 convolutions with batch normalisation and ReLU, five 2x2 max-poolings, no 7x7 pool;
            4096 - 4096 - classes, no dropout
 vit        the small vision transformer of ``vision_transformer.py``, which is not the paper's
+dqn, ppo   the networks of agents of ``agent_networks.py``; dqnln, ppoln: with LayerNorm
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import nn
 
+from swr.bench.experiments.agent_networks import dqn, dqnln, ppo, ppoln
 from swr.bench.experiments.vision_transformer import VisionTransformer
 from swr.errors import OptionError
 from swr.methods import UnknownName
@@ -132,6 +135,8 @@ class Model:
     """whether it has batch normalisation, so that SWR has two coefficients, for features and classifier"""
     clip: float | None = None
     """the largest norm of a gradient that it is trained with"""
+    agent: Literal["dqn", "ppo"] | None = None
+    """the algorithm that trains it, if that is an agent's"""
 
 
 MODELS: dict[str, Model] = {
@@ -143,6 +148,10 @@ MODELS: dict[str, Model] = {
     "cnnbnpad": Model(cnnbnpad, normalised=True),
     "vgg16": Model(vgg16, normalised=True),
     "vit": Model(VisionTransformer, clip=0.5),
+    "dqn": Model(dqn, agent="dqn"),
+    "dqnln": Model(dqnln, agent="dqn"),
+    "ppo": Model(ppo, clip=0.5, agent="ppo"),
+    "ppoln": Model(ppoln, clip=0.5, agent="ppo"),
 }
 """a new model is one more entry"""
 

@@ -43,6 +43,9 @@ class Scenario:
     generates: bool = False
     """whether it generates its data, so that only columns made for it can be used"""
 
+    interactive: bool = False
+    """whether an agent makes its data by acting in an environment"""
+
     def check(self, run: RunConfig) -> None:
         """Raise an OptionError for a configuration that this scenario does not have."""
         if (len(run.epochs) > 1) != self.many:

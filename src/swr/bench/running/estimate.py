@@ -15,6 +15,7 @@ from swr.bench.data import Dataset
 from swr.bench.experiments import RunConfig
 from swr.bench.training import Epoch, Training
 from swr.bench.training.process import flushed_denormals, keep_memory
+from swr.errors import OptionError
 
 EVALUATION = 0.06  # 10,000 test images, forward only, against 60,000 forward and backward
 
@@ -49,6 +50,8 @@ class Estimator:
 
     def calibrate(self, config: RunConfig, dataset: Dataset, device: str) -> None:
         """Learn from a part of an epoch that is trained now and discarded, about half a second of it."""
+        if config.setting.interactive:
+            raise OptionError("an agent is timed in its first run.")
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         keep_memory()  # as the processes that train do

@@ -16,9 +16,11 @@ class Epoch:
     total: int
     """epochs of the whole run"""
     train_loss: float
-    """mean cross-entropy (squared error) over the epoch's batches, each before its update, without penalties"""
+    """mean cross-entropy (squared error; of an agent, the loss of its values) over the epoch's batches, each before its update,
+    without penalties"""
     train_accuracy: float
-    """over the same batches; not-a-number in a regression"""
+    """over the same batches; not-a-number in a regression; of an agent, the mean return while it learned, as a part of the
+    largest"""
     test_accuracy: float
     """on what a stream shows in this stage; not-a-number where it has no test set"""
     validation_accuracy: float | None

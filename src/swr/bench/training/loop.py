@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from itertools import accumulate, chain, repeat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -39,6 +39,9 @@ from swr.bench.training.schedule import lr_at
 from swr.methods.bases.decay import Decay
 from swr.methods.tools.layers import convolutions, weights
 from swr.norms import frobenius_norms
+
+if TYPE_CHECKING:
+    from swr.bench.training.agents import ControlTraining  # imported when it is needed, and gymnasium with it
 
 EVALUATION_BATCH = 1024
 
@@ -66,7 +69,7 @@ def run(
     dataset = data if isinstance(data, Dataset) else load(find_column(config.column).dataset, data)
     cuda = [torch.device(device)] if torch.device(device).type == "cuda" else []
     with flushed_denormals(), torch.random.fork_rng(devices=cuda):
-        training = Training(config, dataset, device)
+        training = trainer(config, dataset, device)
         epochs = _resume(training, config, checkpoint)
         for epoch in epochs:
             report(epoch)
@@ -87,6 +90,15 @@ def run(
                     _save(training, config, checkpoint, epochs)
                 raise
     return epochs
+
+
+def trainer(config: RunConfig, dataset: Dataset, device: str = "cpu") -> Training | ControlTraining:
+    """What trains this run: on a dataset, or an agent in environments."""
+    if config.setting.interactive:
+        from swr.bench.training.agents import ControlTraining
+
+        return ControlTraining(config, dataset, device)
+    return Training(config, dataset, device)
 
 
 class Training:
@@ -338,7 +350,7 @@ class _StageBatches:
             yield self._training.task.train.batch(self._training.train, index)
 
 
-def _resume(training: Training, config: RunConfig, path: Path) -> list[Epoch]:
+def _resume(training: Training | ControlTraining, config: RunConfig, path: Path) -> list[Epoch]:
     state = checkpoints.read(path)
     if state is None:
         return []
@@ -351,6 +363,6 @@ def _resume(training: Training, config: RunConfig, path: Path) -> list[Epoch]:
     return [Epoch(**row) for row in state["epochs"]]
 
 
-def _save(training: Training, config: RunConfig, path: Path, epochs: list[Epoch]) -> None:
+def _save(training: Training | ControlTraining, config: RunConfig, path: Path, epochs: list[Epoch]) -> None:
     rows = [asdict(epoch) for epoch in epochs]
     checkpoints.write(path, {"identity": config.identity, "training": training.state_dict(), "epochs": rows})

@@ -8,7 +8,6 @@ from toy import shown, stream_config
 
 from swr.bench import experiments
 from swr.bench.experiments import STREAMS, RunConfig
-from swr.bench.experiments.streams import METHODS
 from swr.errors import OptionError
 
 
@@ -33,7 +32,7 @@ def test_identities_of_runs_from_before_there_were_streams_stay():
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_stream_is_an_experiment_with_a_fresh_network_beside(name: str):
     runs = experiments.expand(name, seeds=1)
-    assert [one.method for one in runs] == list(METHODS)
+    assert [one.method for one in runs] == list(STREAMS[name].methods)
     assert {one.scenario for one in runs} == {name}
     assert runs[1].title == "full reset (fresh network)"
     assert experiments.find_experiment(name) is experiments.find_scenario(name)

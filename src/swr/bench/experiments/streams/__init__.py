@@ -1,6 +1,7 @@
 """The streams of the field: many short tasks in a row. A new one is a file and one more entry in this list."""
 
 from swr.bench.experiments.streams.bit_flipping import BitFlipping
+from swr.bench.experiments.streams.changing_channels import ChangingChannels
 from swr.bench.experiments.streams.class_incremental import ClassIncremental
 from swr.bench.experiments.streams.five_plus_one import FivePlusOne
 from swr.bench.experiments.streams.label_permutation import LabelPermutation
@@ -17,6 +18,7 @@ STREAMS: dict[str, Stream] = {
         FivePlusOne(),
         ClassIncremental(),
         BitFlipping(),
+        ChangingChannels(),
     )
 }
 

@@ -64,7 +64,7 @@ class Stream(Experiment, Scenario):
     sizes: Mapping[str, Size]
     """by column; the first is what it is run on by default, and its size that of columns without one of their own"""
 
-    methods = METHODS
+    methods: tuple[str, ...] = METHODS
     data = "replaced"
     metric = ACCURACY
     always_tests = False
