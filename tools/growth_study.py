@@ -95,7 +95,8 @@ PARTS: tuple[Line, ...] = (
 """what L2 at its best coefficient does to the norms alone, to the directions alone, and the latter beside a budget"""
 FIXED: tuple[Line, ...] = (("l2", (("coefficient", 3e-2),)), ("swr-budget", (("growth", 1.0),)))
 """the two lines of an earlier comparison on four other seeds, to be confirmed"""
-MODES: tuple[Line, ...] = (("examples.budgets:PassBudget", DEFAULT), ("examples.budgets:FreeBudget", DEFAULT))
+PASS, FREE = (f"examples.budgets:{name}" for name in ("PassBudget", "FreeBudget"))
+MODES: tuple[Line, ...] = ((PASS, DEFAULT), (FREE, DEFAULT), (FREE, (("growth", 1.0),)))
 NORMS = ("l2", "swr", "swr-budget")
 
 STUDY: dict[str, Setting] = {
@@ -241,18 +242,22 @@ ROWS: dict[Line, str] = {
     FIXED[1]: "SWR, budget 1, not chosen here",
     MODES[0]: f"SWR, budget {DEFAULT_GROWTH:g}, pass",
     MODES[1]: f"SWR, budget {DEFAULT_GROWTH:g}, free",
+    MODES[2]: "SWR, budget 1, free",
 }
 """the rows below the methods"""
 UNTUNED: Line = ("swr-budget", DEFAULT)
+PLAIN: Line = ("vanilla", ())
 PAIRS: dict[str, tuple[Line, Line]] = {
+    "default budget over vanilla": (UNTUNED, PLAIN),
     "balanced anchors over initial ones": (CAP, INITIAL),
     "automatic λ over the cap": (AUTO, CAP),
     "moved at once over not": (MOVED, CAP),
-    "averaged copy over none, vanilla": (EMA, ("vanilla", ())),
+    "averaged copy over none, vanilla": (EMA, PLAIN),
     "averaged copy over none, default budget": (BUDGET_EMA, UNTUNED),
     "budget 1 over L2 0.03": (FIXED[1], FIXED[0]),
     "pass over hold, default budget": (MODES[0], UNTUNED),
     "free over hold, default budget": (MODES[1], UNTUNED),
+    "free, budget 1, over vanilla": (MODES[2], PLAIN),
 }
 """rows that differ in one thing, compared seed by seed"""
 BEGIN, END = "<!-- growth study: begin -->", "<!-- growth study: end -->"
@@ -320,7 +325,7 @@ def differences(found: Sequence[Finding]) -> str:
     """Rows that differ in one thing, seed by seed: mean difference and its 95 % interval."""
     rows = [["", *(one.setting.title for one in found)]]
     for label, (first, second) in PAIRS.items():
-        cells = [_gap(_first(one, first), one.lines.get(second, {})) for one in found]
+        cells = [_gap(one.lines.get(first, {}), one.lines.get(second, {})) for one in found]
         if any(cells):
             rows.append([label, *cells])
     return _markdown(rows)
