@@ -1,9 +1,11 @@
-"""What an engine costs: many runs of one epoch on two workers, on Ray and in local processes, and what grows with their number.
+"""What an engine costs: many short runs on two workers, on Ray and in local processes, and what grows with their number.
 
 Wall time compares the engines; the driver's own cost is processor time, so that other processes count less. With ``--empty`` a
 run trains nothing: what is left is the engine, the store and Ray.
 
-python benchmarks/engines.py [--runs 200] [--epochs 20] [--empty] [--engines local ray]
+The engines take turns, because the speed of a shared machine changes from minute to minute.
+
+python benchmarks/engines.py [--runs 200] [--epochs 120] [--rounds 2] [--empty] [--engines local ray]
 """
 
 from __future__ import annotations
@@ -114,14 +116,18 @@ def show(rows: Iterable[tuple[int, float, float, float]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=120, help="as in the quick start")
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--empty", action="store_true")
     parser.add_argument("--engines", nargs="+", choices=["local", "ray"], default=["local", "ray"])
     given = parser.parse_args()
-    seconds = {name: measure(name, given.runs, given.epochs, not given.empty) for name in given.engines}
-    if len(seconds) == 2:
-        more = 1e3 * (seconds["ray"] - seconds["local"])
-        print(f"Ray / local: {seconds['ray'] / seconds['local']:.3f}, bound {BOUND} with training; {more:+.1f} ms a run")
+    turns = [
+        {name: measure(name, given.runs, given.epochs, not given.empty) for name in given.engines} for _ in range(given.rounds)
+    ]
+    if len(given.engines) == 2:
+        ray, local = (sum(seconds[name] for seconds in turns) / given.rounds for name in ("ray", "local"))
+        each = ", ".join(f"{seconds['ray'] / seconds['local']:.3f}" for seconds in turns)
+        print(f"Ray / local: {ray / local:.3f} ({each}), bound {BOUND} with training; {1e3 * (ray - local):+.1f} ms a run")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,13 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
-autodoc_mock_imports = ["lightning", "pytorch_lightning", "stable_baselines3", "torchrl", "transformers"]  # the pages need none of the frameworks
+autodoc_mock_imports = [
+    "lightning",
+    "pytorch_lightning",
+    "stable_baselines3",
+    "torchrl",
+    "transformers",
+]  # the pages need none of the frameworks
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

@@ -49,16 +49,24 @@ def epochs_in(path):
 
 
 def wait_until(condition, driver=None):
+    """What the condition returns, as soon as it is true."""
     deadline = time.monotonic() + DEADLINE
-    while not condition():
+    while not (found := condition()):
         assert driver is None or driver.poll() is None, "the driver has ended"
         assert time.monotonic() < deadline
         time.sleep(0.05)
+    return found
 
 
 def workers_of(node):
     """The processes that execute runs below a node's raylet; Ray gives them the name of their task, the run's label."""
     return [pid for pid in descendants(node.all_processes["raylet"][0].process.pid) if "ray::quickstart" in command(pid)]
+
+
+def in_the_middle(node, path, configs):
+    """Those whose run has begun and is not about to end, so that it is certainly running when something happens to it."""
+    done = {f"ray::{one.label}": query(path, f"SELECT count(*) FROM metrics WHERE run = '{one.identity}'") for one in configs}
+    return [pid for pid in workers_of(node) if 0 < done.get(command(pid).strip(), 0) < configs[0].total / 2]
 
 
 def descendants(pid):
@@ -76,8 +84,8 @@ def command(pid):
 @pytest.mark.usefixtures("one_thread")
 def test_eight_runs_survive_the_loss_of_a_node_a_worker_and_the_driver(tmp_path):
     path = tmp_path / "s.sqlite"
-    options = ["--seeds", "8", "--methods", "vanilla", "--store", str(path)]
-    configs = experiments.expand("quickstart", seeds=8, methods=["vanilla"])
+    options = ["--seeds", "8", "--methods", "vanilla", "--epochs-scale", "3", "--store", str(path)]
+    configs = experiments.expand("quickstart", seeds=8, methods=["vanilla"], epochs_scale=3)
     total = sum(config.total for config in configs)
     with machines(tmp_path / "cluster") as cluster:
         for name in ("second", "third"):
@@ -86,11 +94,11 @@ def test_eight_runs_survive_the_loss_of_a_node_a_worker_and_the_driver(tmp_path)
         with (tmp_path / "errors").open("w") as errors:
             driver = subprocess.Popen(line, stdout=errors, stderr=errors)
         try:
-            wait_until(lambda: epochs_in(path) > 10 and workers_of(cluster.nodes["third"]), driver)
+            wait_until(lambda: in_the_middle(cluster.nodes["third"], path, configs), driver)
             cluster.remove("third")
             seen = epochs_in(path)
-            wait_until(lambda: epochs_in(path) > seen + 10 and workers_of(cluster.nodes["second"]), driver)
-            victim = workers_of(cluster.nodes["second"])[0]
+            wait_until(lambda: epochs_in(path) > seen + 10, driver)
+            victim, *_ = wait_until(lambda: in_the_middle(cluster.nodes["second"], path, configs), driver)
             os.kill(victim, signal.SIGKILL)
             seen = epochs_in(path)
             wait_until(lambda: epochs_in(path) > seen + 10, driver)

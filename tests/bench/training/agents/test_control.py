@@ -42,7 +42,7 @@ def test_a_run_stopped_after_every_task_is_the_undisturbed_one(agent, method, tm
             run(config, tmp_path / "parts.pt", report=stop_at(number))
     assert rows(run(config, tmp_path / "parts.pt")) == rows(whole)
     found = [Found("run", epoch, "here") for epoch in whole]
-    check_epochs("here", config, "done", found)
+    check_epochs("here", config, "done", found, {})
     if method != "vanilla":
         plain = run(short(agent), tmp_path / "vanilla.pt")
         acts_at_once = method in ("l2-init", "redo", "swr-budget")
