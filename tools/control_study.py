@@ -20,6 +20,7 @@ from rich.console import Console
 
 from swr.bench.experiments import RunConfig, column_title, find_column, find_experiment
 from swr.bench.experiments.expansion import configure
+from swr.bench.report.marked_text import put_between
 from swr.bench.report.statistics import paired, summary
 from swr.bench.running import Estimator, execute
 from swr.bench.running.progress import view
@@ -122,10 +123,8 @@ def table(column: str, done: Returns) -> str:
 
 def page(done: Returns, path: Path) -> None:
     """Write the tables of the agents that are done into a page, between its marks."""
-    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
     tables = [table(column, done) for column in COLUMNS if complete(column, done)]
-    path.write_text("\n\n".join([before + BEGIN, *tables, END + after]), encoding="utf-8")
+    put_between(path, BEGIN, END, "\n\n".join(tables) + "\n")
 
 
 def complete(column: str, done: Returns) -> bool:

@@ -1,7 +1,7 @@
 """Soft Weight Rescaling in the Trainer of TorchRL: attach to its optimizers, save and restore with its checkpoints.
 
 The Trainer's own place for such a thing is ``post_optim``, which it runs after every sub-batch. That is not after every step:
-its mixed-precision stepper accumulates gradients and skips overflows, and with several optimizers nobody says which one moved.
+its mixed-precision stepper accumulates gradients and skips overflows, and with several optimizers it does not say which moved.
 So the hook attaches to the optimizers themselves, and asks the Trainer only to save it. A rescale then also comes before
 the update of the target networks, which is a ``post_optim`` operation.
 

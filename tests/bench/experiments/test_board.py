@@ -27,8 +27,9 @@ def test_no_row_tries_more_than_the_others_may():
 @pytest.mark.parametrize("name", COMPOSITIONS)
 def test_compositions_can_be_built_with_all_their_configurations(name):
     [row] = [row for row in rows([name]) if row.method == name]
+    assert row.points
     for point in row.points:
-        methods.build(name, models.build("mlp", (1, 8, 8), 10), torch.randn(2, 1, 8, 8), seed=0, **dict(point))
+        assert methods.build(name, models.build("mlp", (1, 8, 8), 10), torch.randn(2, 1, 8, 8), seed=0, **dict(point))
 
 
 def test_nothing_is_reported_on_a_seed_that_something_was_chosen_on():

@@ -18,8 +18,9 @@ TUNABLE = [name for name in methods.names() if name in GRIDS or len(methods.find
 
 @pytest.mark.parametrize("method", TUNABLE)
 def test_every_point_of_a_known_grid_makes_the_method(method):
+    assert len(points(CNN, method)) > 1
     for hyper in points(CNN, method):
-        methods.build(method, build("mlp", (1, 8, 8), 10), torch.randn(2, 1, 8, 8), seed=0, **hyper)
+        assert methods.build(method, build("mlp", (1, 8, 8), 10), torch.randn(2, 1, 8, 8), seed=0, **hyper)
 
 
 def test_a_method_that_the_paper_does_not_have_is_swept_over_its_own_configurations():

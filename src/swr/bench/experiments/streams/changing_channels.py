@@ -1,4 +1,4 @@
-"""Control with changing sensors: the same cart and pole, seen through other channels in every task.
+"""Control with changing sensors: the same cart and pole, observed in other channels in every task.
 
 The four numbers that an agent sees of CartPole (position, velocity, angle, angular velocity) come in another order, each with
 another sign and another scale, every N steps of the environments; what the agent has to do stays the same. A task begins
@@ -52,7 +52,7 @@ TUNED: dict[str, dict[str, Hyper]] = {
 
 
 class ChangingChannels(Stream):
-    """An agent in CartPole, whose observation channels are permuted, flipped and scaled anew for every task."""
+    """An agent in CartPole, whose observation channels are permuted, flipped and scaled at every task."""
 
     name = "changing-channels"
     title = "Control with changing sensors (CartPole)"

@@ -1,4 +1,4 @@
-"""Several environments side by side, seen through the channels of a task.
+"""Several environments side by side, observed in the channels of a task.
 
 Gymnasium's CartPole-v1, all copies in one numpy array. After an episode has ended, the next step of its environment is no
 step: it ignores the action and returns the first observation of the next episode.
