@@ -1,6 +1,7 @@
 """What all tests of the bench share."""
 
 import pytest
+import torch
 
 from swr.bench.cli import main
 
@@ -9,6 +10,15 @@ from swr.bench.cli import main
 def _own_cache(monkeypatch, tmp_path_factory):
     """No test writes to the user's cache; decoded data is shared by the tests of a process."""
     monkeypatch.setenv("SWR_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture
+def one_thread():
+    """As many threads as a worker has, so that results have the same bits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

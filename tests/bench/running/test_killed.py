@@ -13,31 +13,15 @@ from contextlib import closing, suppress
 
 import job_tasks
 import pytest
-import torch
 from job_tasks import quick_engine, read_log
+from resuming import rows, undisturbed
 
-from swr.bench import experiments, training
+from swr.bench import experiments
 from swr.bench.running.jobs import execute
 from swr.bench.running.progress import View
 from swr.bench.store import Store
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
-
-
-def without_seconds(epochs):
-    return [dataclasses.replace(epoch, seconds=0.0) for epoch in epochs]
-
-
-@pytest.fixture
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def undisturbed(config, folder):
-    return without_seconds(training.run(config, folder / f"{config.identity}.pt"))
 
 
 class Killer(View, threading.Thread):
@@ -88,7 +72,7 @@ def survive(tmp_path, times, epochs):
             assert float(moment) < finished[run], "a finished run was begun again"
         assert not store.folder.exists(), "something was left behind"
         for config in configs:
-            assert without_seconds(store.epochs(config.identity)) == undisturbed(config, tmp_path)
+            assert rows(store.epochs(config.identity)) == undisturbed(config, tmp_path)
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -128,7 +112,7 @@ def test_a_killed_parent_takes_its_workers_along_and_the_same_command_goes_on(tm
     configs = experiments.expand("quickstart", seeds=1, epochs_scale=0.1, methods=["vanilla", "swr"])
     with Store(path) as store:
         for config in configs:
-            assert without_seconds(store.epochs(config.identity)) == undisturbed(config, tmp_path)
+            assert rows(store.epochs(config.identity)) == undisturbed(config, tmp_path)
 
 
 def epochs_in(path):

@@ -1,6 +1,5 @@
 """Runs on a real Ray cluster: three raylets on this machine, each with a cache folder of its own."""
 
-import dataclasses
 import os
 import re
 import signal
@@ -10,9 +9,9 @@ from pathlib import Path
 
 import job_tasks
 import pytest
-import torch
 from job_tasks import config
 from ray_clusters import machines
+from resuming import rows, undisturbed
 
 from swr.bench import training
 from swr.bench.running.engines import EngineError, claim, ray_engine
@@ -52,15 +51,6 @@ def engine(cluster):
         one.close()
 
 
-def without_seconds(epochs):
-    return [dataclasses.replace(epoch, seconds=0.0) for epoch in epochs]
-
-
-def undisturbed(one, folder):
-    assert torch.get_num_threads() == 1
-    return without_seconds(training.run(one, folder / f"{one.identity}.pt"))
-
-
 class Watch(View):
     """Remembers what happened, and calls a function at every epoch."""
 
@@ -88,7 +78,7 @@ def test_results_are_those_of_the_loop_bit_for_bit_and_nothing_is_done_twice(eng
     outcome = execute(configs, store, engine=first, view=watch)
     assert (len(outcome.done), outcome.failed) == (4, [])
     for one in configs:
-        assert without_seconds(store.epochs(one.identity)) == undisturbed(one, tmp_path)
+        assert rows(store.epochs(one.identity)) == undisturbed(one, tmp_path)
     assert sorted(written) == sorted((one.identity, number) for one in configs for number in (1, 2, 3))
     assert sorted(seed for seed, _ in watch.nodes) == [0, 0, 1, 2]
     assert not store.folder.exists(), "something was left behind"
@@ -136,7 +126,7 @@ def test_a_killed_worker_is_replaced_and_the_run_goes_on_from_its_checkpoint(eng
     assert len(watch.nodes) == 2
     assert any("it continues from its last checkpoint" in note for note in watch.notes)
     assert where[0] != where[1], "it was retried on the same node"
-    assert without_seconds(store.epochs(one.identity)) == undisturbed(one, tmp_path)
+    assert rows(store.epochs(one.identity)) == undisturbed(one, tmp_path)
     epochs = [event.epoch for event in reported if hasattr(event, "epoch")]
     trained = {(epoch.epoch, epoch.seconds) for epoch in epochs}
     assert len(trained) < 2 * 60 - 1, "it began again at its first epoch"
@@ -177,7 +167,7 @@ def test_ctrl_c_stops_at_the_end_of_the_epoch_nothing_keeps_running_and_it_goes_
         time.sleep(0.1)
     outcome = execute(configs[:1], store, engine=engine(job_tasks.train_and_save))
     assert len(outcome.done) == 1
-    assert without_seconds(store.epochs(configs[0].identity)) == undisturbed(configs[0], tmp_path)
+    assert rows(store.epochs(configs[0].identity)) == undisturbed(configs[0], tmp_path)
 
 
 def alive(pid):
@@ -245,4 +235,4 @@ def test_a_lost_node_takes_no_run_with_it(engine, store, tmp_path, cluster):
     assert len(removed) == 1
     assert len(watch.nodes) >= 4
     for one in configs:
-        assert without_seconds(store.epochs(one.identity)) == undisturbed(one, tmp_path)
+        assert rows(store.epochs(one.identity)) == undisturbed(one, tmp_path)
