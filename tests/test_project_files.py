@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import swr
+
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: pip install 'soft-weight-rescaling[dev]'")
 
 ROOT = Path(__file__).parents[1]
@@ -80,10 +82,16 @@ def test_the_citation_names_the_software_and_the_paper(project):
     assert citation["cff-version"] == "1.2.0"
     assert {"message", "title", "authors"} <= set(citation)
     assert citation["license"] == project["license"]
+    assert citation["version"] == swr.__version__
     [paper] = citation["references"]
     readme = (ROOT / "README.md").read_text()
     assert paper["title"] in re.sub(r"\s+", " ", readme)
     assert [author["family-names"] for author in paper["authors"]] == ["Oh", "Park", "Han", "Kim"]
+
+
+def test_the_changelog_begins_with_this_version():
+    first = next(line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("## "))
+    assert re.fullmatch(rf"## ({re.escape(swr.__version__)} \(\d{{4}}-\d\d-\d\d\)|Unreleased)", first)
 
 
 def test_every_requirement_has_a_tested_version(project):
