@@ -94,5 +94,5 @@ except SystemExit:
 def test_parsing_the_command_line_imports_its_options_only():
     script = "import sys, swr.bench.cli.options; print(*sorted(m for m in sys.modules if m.startswith('swr.bench')))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    own = ["entry", "listing", "narrow", "option_types", "options"]
+    own = ["entry", "listing", "narrow", "option_types", "options", "texts"]
     assert done.stdout.split() == ["swr.bench", "swr.bench.cli", *(f"swr.bench.cli.{name}" for name in own), "swr.bench.words"]

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _perform(arguments: list[str]) -> int:
     import tyro
 
-    from swr.bench.cli import options
+    from swr.bench.cli import options, texts
 
     if not arguments[0].startswith("-") and arguments[0] not in options.COMMANDS:
         guess = difflib.get_close_matches(arguments[0], options.COMMANDS, n=1)
@@ -58,7 +58,7 @@ def _perform(arguments: list[str]) -> int:
         command: options.Command = tyro.cli(
             options.named() if arguments[0].startswith("-") else options.explained(),
             prog="swr",
-            description=options.ABOUT,
+            description=texts.ABOUT,
             args=arguments,
             config=(tyro.conf.OmitSubcommandPrefixes,),
         )
