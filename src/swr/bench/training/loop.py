@@ -75,17 +75,17 @@ def run(
     with flushed_denormals(), torch.random.fork_rng(devices=cuda):
         training = trainer(config, dataset, device)
         epochs = _resume(training, config, checkpoint)
-        shared = first_stage if config.first_stage is not None and isinstance(training, Training) else None
+        shared = None if config.first_stage is None else first_stage
         if shared is not None:
-            epochs = epochs or take(shared, training, config)
-            offer(shared, training, config, epochs)
+            epochs = epochs or take(shared, training, config, device)
+            offer(shared, training, config, device, epochs)
         for epoch in epochs:
             report(epoch)
         written, cost = time.monotonic(), 0.0
         while len(epochs) < config.total:
             epochs.append(training.epoch())
             if shared is not None:
-                offer(shared, training, config, epochs)
+                offer(shared, training, config, device, epochs)
             last = len(epochs) == config.total
             saved = last or time.monotonic() - written >= max(every, 20 * cost if every else 0.0)
             if saved:
