@@ -92,8 +92,16 @@ def kill_itself(job: Job, report: Callable[[Epoch], None]) -> dict[str, Any]:
 def train_and_save(job: Job, report: Callable[[Epoch], None]) -> dict[str, Any]:
     """Real training, with checkpoints as often as possible."""
     log(job, "begin")
-    training.run(job.config, job.checkpoint, data=job.data, every=0.0, report=report)
+    training.run(job.config, job.checkpoint, data=job.data, every=0.0, first_stage=job.first_stage, report=report)
     return {}
+
+
+def vanilla_crashes_in_its_first_stage(job: Job, report: Callable[[Epoch], None]) -> dict[str, Any]:
+    """Real training, but for vanilla."""
+    if job.config.method == "vanilla":
+        report(epoch(1, job.config.total))
+        raise ZeroDivisionError("the loss fell over")
+    return train_and_save(job, report)
 
 
 def train_on_a_full_disk(job: Job, report: Callable[[Epoch], None]) -> dict[str, Any]:

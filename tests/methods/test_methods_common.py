@@ -88,6 +88,34 @@ def test_an_inert_setting_is_vanilla_bit_for_bit(case: Case, model: str):
     assert same(loop.tensors(), plain.tensors())
 
 
+AT_NEW_TASKS = [case for case in CASES if methods.find(case.name).only_at_new_task]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("case", AT_NEW_TASKS, ids=str)
+def test_what_acts_at_a_new_task_only_is_vanilla_until_then_bit_for_bit(case: Case, model: str):
+    ends = []
+    for name, hyper in (("vanilla", {}), (case.name, case.hyper)):
+        loop = Loop(model, name, hyper)
+        built = copy.deepcopy(loop.method.state_dict())
+        torch.manual_seed(1)
+        loop.train(0, 4)
+        assert alike(loop.method.state_dict(), built)
+        ends.append([loop.model.state_dict(), loop.optimizer.state_dict(), torch.get_rng_state()])
+    assert alike(*ends)
+
+
+def test_acting_at_a_new_task_only_is_said_by_every_class_for_itself():
+    class Noisy(methods.Vanilla):
+        def step(self) -> None:
+            """Something else."""
+
+    assert methods.Vanilla.only_at_new_task
+    assert not Noisy.only_at_new_task
+    assert not methods.find("shrink-perturb+head-reset").only_at_new_task
+    assert not any(methods.find(case.name).only_at_new_task for case in CASES if case.steps)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("case", CASES, ids=BY_NAME)
 def test_writes_reach_the_layers_and_nothing_but_what_it_touches(case: Case, layout: str):

@@ -70,6 +70,9 @@ class Method:
     """what a fair comparison tries: at most five configurations from its paper's range, neighbours next to each other"""
     turn: ClassVar[Turn] = "any"
     """when it acts after a step, combined with others: "first" if it reads the optimizer's update, "last" if it averages"""
+    only_at_new_task: ClassVar[bool] = False
+    """nothing but :meth:`new_task` acts: until it is first called, model, optimizer and random numbers are bit for bit those of
+    plain training, and the method's own state is as it was built. A class says so for itself, it does not inherit it"""
 
     def __init__(self, model: nn.Module, example_inputs: Any = None, *, seed: int = 0) -> None:
         self.model = model
@@ -84,6 +87,7 @@ class Method:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls.only_at_new_task = vars(cls).get("only_at_new_task", False)
         if old := {"_state", "_load"} & set(vars(cls)):
             raise TypeError(f"{cls.__name__} overrides {min(old)}(): a method's state is state() and load_state(state).")
         if "penalty" in vars(cls):

@@ -69,6 +69,7 @@ class Dash(Method):
 
     name = "dash"
     title = "DASH"
+    only_at_new_task = True
     tuning = along("floor", 0.05, 0.1, 0.2, 0.3, 0.5)
     owns = frozenset({"all weights at a new task"})
     symbols = {"floor": "λ", "rate": "α"}  # noqa: RUF012

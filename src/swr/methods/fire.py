@@ -83,6 +83,7 @@ class Fire(Method):
 
     name = "fire"
     title = "FIRE"
+    only_at_new_task = True
     owns = frozenset({"all weights at a new task"})
 
     def __init__(

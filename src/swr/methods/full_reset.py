@@ -26,6 +26,7 @@ class FullReset(Method):
 
     name = "full-reset"
     title = "full reset"
+    only_at_new_task = True
     owns = frozenset({"all weights at a new task"})
 
     def __init__(

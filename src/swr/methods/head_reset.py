@@ -42,6 +42,7 @@ class HeadReset(Method):
 
     name = "head-reset"
     title = "head reset"
+    only_at_new_task = True
 
     def __init__(
         self,

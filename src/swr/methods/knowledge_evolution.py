@@ -88,6 +88,7 @@ class KnowledgeEvolution(Method):
 
     name = "knowledge-evolution"
     title = "Knowledge Evolution"
+    only_at_new_task = True
     tuning = along("split", 0.2, 0.4, 0.5, 0.6, 0.8)
     symbols = {"split": "s"}  # noqa: RUF012
 

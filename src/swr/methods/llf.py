@@ -51,6 +51,7 @@ class LaterLayerForgetting(Method):
 
     name = "llf"
     title = "LLF"
+    only_at_new_task = True
     tuning = along("first", 1, 2)
     symbols = {"first": "L"}  # noqa: RUF012
 

@@ -70,6 +70,7 @@ class Lure(Method):
 
     name = "lure"
     title = "LURE"
+    only_at_new_task = True
     tuning = along("part", 0.05, 0.1, 0.2, 0.3, 0.4)
     symbols = {"part": "r"}  # noqa: RUF012
 

@@ -32,6 +32,7 @@ class NaiveScaling(Method):
 
     name = "naive-scaling"
     title = "naive scaling"
+    only_at_new_task = True
     tuning = along("ratio", 0.1, 0.3, 0.5, 0.7, 0.9)
     owns = frozenset({"all weights at a new task"})
     symbols: ClassVar[Mapping[str, str]] = {"ratio": "c"}
@@ -64,6 +65,7 @@ class ProportionalScaling(Method):
 
     name = "proportional-scaling"
     title = "proportional scaling"
+    only_at_new_task = True
     tuning = along("ratio", 0.1, 0.3, 0.5, 0.7, 0.9)
     owns = frozenset({"all weights at a new task"})
     symbols: ClassVar[Mapping[str, str]] = {"ratio": "c"}

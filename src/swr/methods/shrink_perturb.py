@@ -38,6 +38,7 @@ class ShrinkPerturb(Method):
 
     name = "shrink-perturb"
     title = "S&P"
+    only_at_new_task = True
     tuning = along("coefficient", 0.1, 0.2, 0.4, 0.6, 0.8)
     owns = frozenset({"all weights at a new task"})
     symbols = {"coefficient": "λ"}  # noqa: RUF012
@@ -99,6 +100,7 @@ class ShrinkPerturbFresh(Method):
 
     name = "shrink-perturb-fresh"
     title = "S&P, fresh noise"
+    only_at_new_task = True
     tuning = along("retain", 0.2, 0.4, 0.6, 0.8, 0.9)
     owns = frozenset({"all weights at a new task"})
     symbols = {"retain": "λ", "noise": "p"}  # noqa: RUF012

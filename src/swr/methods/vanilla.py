@@ -8,3 +8,4 @@ class Vanilla(Method):
 
     name = "vanilla"
     title = "vanilla"
+    only_at_new_task = True

@@ -8,8 +8,9 @@ from swr.bench import experiments
 def test_a_dry_run_lists_and_estimates_and_leaves_nothing(swr, folder):
     code, out, _ = swr("run quickstart --seeds 1 --dry-run --workers 2")
     assert code == 0
-    assert out.count(" new\n") == 5
-    assert "5 runs, 5 to do" in out
+    assert out.count(" new\n") == 4
+    assert out.count(" new, stage 1 shared\n") == 1, "that of Shrink & Perturb is vanilla's"
+    assert "5 runs, 5 to do, 480 epochs" in out, "cold 60, three of 120, one of the last 60"
     assert "time: about" in out
     assert list(folder.iterdir()) == []
 

@@ -7,8 +7,10 @@ import pytest
 from job_tasks import config, epoch, pretend, quick_engine
 from stores import HERE
 
+from swr.bench import experiments
 from swr.bench.running import execute
 from swr.bench.running.engines import claim
+from swr.bench.running.first_stages import file_of
 from swr.bench.store import Store
 
 
@@ -43,6 +45,21 @@ def test_failed_runs_are_removed_with_their_epochs_and_checkpoints(swr, store):
     assert out.endswith("1 run with 1 epoch removed from swr.sqlite\n")
     assert seeds() == [0, 1, 3]
     assert not (store / "swr.sqlite.runs").exists()
+
+
+def test_a_first_stage_is_removed_with_the_last_run_that_needs_it(swr, folder):
+    runs = experiments.expand("proportionality", columns=["digits-mlp"], seeds=1)[:3]
+    with Store("swr.sqlite") as opened:
+        opened.add(runs, HERE)
+        opened.finish(runs[0].identity, {})
+        file = file_of(opened.folder, runs[0])
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"1")
+    for run, left in zip(runs[1:], (True, False), strict=True):
+        code, _, err = swr(f"remove {run.identity}")
+        assert code == 0, err
+        assert file.exists() == left
+    assert not (folder / "swr.sqlite.runs").exists()
 
 
 def test_a_dry_run_lists_and_changes_nothing(swr, store):

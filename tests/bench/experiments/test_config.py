@@ -132,3 +132,34 @@ def test_several_methods_at_once_have_one_title_and_say_whose_a_hyper_parameter_
     assert config.title == "SWR + Hare & Tortoise"
     assert config.hyper_text == "hare-tortoise.R=50 swr.λ=0.01"
     assert RunConfig.from_dict(config.to_dict()) == config
+
+
+STAGED = RunConfig("warm-start", "mnist-mlp", "vanilla", scenario="continual-full", epochs=(4, 3))
+
+
+def test_methods_that_act_at_a_new_task_only_have_the_first_stage_of_vanilla():
+    assert STAGED.first_stage == STAGED.identity
+    for method, hyper in (
+        ("head-reset", ()),
+        ("naive-scaling", (("ratio", 0.5),)),
+        ("shrink-perturb", (("coefficient", 0.4),)),
+    ):
+        assert replace(STAGED, method=method, hyper=hyper).first_stage == STAGED.identity
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(RunConfig) if field.name not in ("method", "hyper", "cold")])
+def test_everything_but_the_method_is_part_of_the_first_stage(name: str):
+    other = replace(STAGED, method="head-reset", **{name: OTHER[name]})
+    assert other.first_stage not in (None, STAGED.first_stage)
+
+
+@pytest.mark.parametrize("method", ["l2", "swr", "head-reset+ema", "my_module:Mine"])
+def test_a_method_that_may_act_earlier_has_no_first_stage_in_common_with_others(method: str):
+    assert replace(STAGED, method=method).first_stage is None
+
+
+def test_a_run_of_one_stage_has_no_first_stage():
+    assert replace(STAGED, cold=True).first_stage is None
+    assert RunConfig("generalization", "mnist-mlp", "vanilla").first_stage is None
+    agent = RunConfig("x", "cartpole-dqn", "vanilla", scenario="changing-channels", epochs=(1, 1), examples=1024)
+    assert agent.first_stage is None

@@ -214,6 +214,14 @@ def test_an_experiment_that_runs_a_method_with_several_settings_has_a_row_for_ea
     assert sum(len(row.cells[0].runs) for row in table.rows) == len(found)
 
 
+def test_a_table_says_how_many_runs_took_over_their_first_stage():
+    found = records("proportionality", seeds=2)
+    assert not any("first stage" in note for note in tables(found)[0].notes)
+    found = [replace(one, facts={"taken_over": 100} if one.config.hyper else {}) for one in found]
+    text = "20 runs took over the first stage of another that begins alike: its time is not counted again."
+    assert text in tables(found)[0].notes
+
+
 def test_what_is_measured_besides_has_a_table():
     config = experiments.expand("balancedness", seeds=2)
     found = [record(c, measures={"l2,2 over minimum": 1.5 + c.seed, "test_accuracy_at_start": 0.5}) for c in config]

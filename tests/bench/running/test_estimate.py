@@ -20,3 +20,15 @@ def test_an_honest_estimate():
     last = epoch(half, stage=0)
     assert estimator.remaining([(one, last), (two, None)], 1) == pytest.approx(expected + whole * 1.06)
     assert estimator.remaining([(one, last), (two, None)], 2) == pytest.approx(expected), "the longer of the two"
+
+
+def test_a_first_stage_that_is_taken_over_takes_no_time():
+    one, two = experiments.expand("proportionality", columns=["digits-mlp"], methods=["naive-scaling"], seeds=1)[:2]
+    estimator = Estimator()
+    estimator.measured(one, epoch(1, seconds=1.0))
+    estimator.measured(one, epoch(2, seconds=0.0))
+    assert estimator.remaining([(one, None), (two, None)], 1) == pytest.approx(300)
+    estimator.spare([two])
+    assert estimator.remaining([(one, None), (two, None)], 1) == pytest.approx(200)
+    assert estimator.whole(two) == estimator.work([(two, None)]) == pytest.approx(50)
+    assert estimator.work([(two, epoch(110, 150))]) == pytest.approx(40)

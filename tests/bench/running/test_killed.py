@@ -115,6 +115,49 @@ def test_a_killed_parent_takes_its_workers_along_and_the_same_command_goes_on(tm
             assert rows(store.epochs(config.identity)) == undisturbed(config, tmp_path)
 
 
+ALL_KILLED = """
+import os, signal, sys
+import job_tasks
+from swr.bench import experiments
+from swr.bench.running.engines import LocalEngine
+from swr.bench.running.jobs import execute
+from swr.bench.running.progress import View
+from swr.bench.store import Store
+
+class Kill(View):
+    left = int(sys.argv[1])
+
+    def epoch(self, config, epoch):
+        self.left -= 1
+        if not self.left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    configs = experiments.expand("proportionality", columns=["digits-mlp"], seeds=1, epochs_scale=0.1)[:4]
+    with Store("s.sqlite") as store:
+        execute(configs, store, engine=LocalEngine(2, job_tasks.train_and_save), view=Kill())
+"""
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("moment", [5, 13, 24])
+def test_a_first_stage_that_runs_share_survives_a_kill_of_everything(moment, tmp_path):
+    """While it is trained, 10 epochs long; in the second stage of its run; when others have taken it over."""
+    (tmp_path / "script.py").write_text(ALL_KILLED)
+    command = [sys.executable, "script.py", str(moment)]
+    killed = subprocess.run(command, cwd=tmp_path, env=_with_tests(), capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    configs = experiments.expand("proportionality", columns=["digits-mlp"], seeds=1, epochs_scale=0.1)[:4]
+    with Store(tmp_path / "s.sqlite") as store:
+        assert sum(len(store.epochs(config.identity)) for config in configs) == moment
+        assert len(execute(configs, store, engine=quick_engine(2, job_tasks.train_and_save)).done) == 4
+        epochs = {config: store.epochs(config.identity) for config in configs}
+    assert sum(epoch.seconds > 0 for found in epochs.values() for epoch in found) == 10 + 4 * 5, "it was trained twice"
+    for config, found in epochs.items():
+        assert without_seconds(found) == undisturbed(config, tmp_path)
+    assert not store.folder.exists(), "something was left behind"
+
+
 def epochs_in(path):
     if not path.exists():
         return 0

@@ -45,4 +45,25 @@ def test_lines_are_few_where_there_is_no_terminal(folder):
                 lines.tick()
             lines.done(configs[1])
         log.seek(0)
-        assert log.read().splitlines() == ["quickstart: 5 runs", "✓ digits-mlp vanilla seed 0  test accuracy 20.0000  (1 of 5)"]
+        first, second = log.read().splitlines()
+    assert first == "quickstart: 5 runs, 1 will take over the first stage of another"
+    assert second == "✓ digits-mlp vanilla seed 0  test accuracy 20.0000  (1 of 5)"
+
+
+def test_a_run_that_took_over_its_first_stage_says_so_and_teaches_no_time(folder):
+    plain, other = experiments.expand("proportionality", columns=["digits-mlp"], methods=["vanilla", "naive-scaling"], seeds=1)[
+        :2
+    ]
+    with (folder / "log").open("w+") as log:
+        lines = view("proportionality", Console(file=log, width=40), Estimator(), workers=1)
+        with lines:
+            lines.open([plain, other], done=[], begun={})
+            lines.began(other)
+            for number in range(1, 101):
+                lines.epoch(other, epoch(number, 150, seconds=0.0))
+            assert lines.seconds_left() is None, "nothing was measured yet"
+            lines.epoch(other, epoch(101, 150, stage=1, seconds=2.0))
+            assert round(lines.seconds_left()) == 2 * (150 + 49)
+            lines.done(other)
+        log.seek(0)
+        assert "seed 0  test accuracy 10.1000, its first 100 epochs taken over  (1 of 2)" in log.read()

@@ -54,6 +54,13 @@ def test_an_epoch_that_is_reported_again_replaces_itself(path):
         assert [e.seconds for e in store.epochs(config().identity)] == [5.0, 0.01]
 
 
+def test_timings_are_those_of_epochs_that_the_run_trained(path):
+    with Store(path) as store:
+        store.add([config()], HERE)
+        store.record(config().identity, [epoch(1, seconds=0.0), epoch(2, seconds=3.0), epoch(3, seconds=5.0)])
+        assert store.timings(HERE.host) == [(config(), 0, 2, 4.0)]
+
+
 def test_adding_a_run_again_leaves_it_as_it_is(path):
     with Store(path) as store:
         store.add([config(0), config(1)], HERE)

@@ -8,6 +8,7 @@ from pathlib import Path
 from swr.bench import data
 from swr.bench.experiments import RunConfig, find_column
 from swr.bench.running import Estimator
+from swr.bench.running.first_stages import followers
 from swr.bench.running.progress import short
 from swr.bench.store import Record, Store, provenance_of
 from swr.bench.words import aligned, duration, plural
@@ -34,6 +35,9 @@ def preview(title: str, configs: Sequence[RunConfig], path: Path, workers: int, 
     missing = _calibrate(configs, estimator, folder, device)
     rows = [["run", "what", "epochs", "time", "state"]]
     todo = []
+    done = {record.id for record in records.values() if record.status == "done"}
+    sharing = followers(config for config in configs if config.identity not in done)
+    estimator.spare(sharing)
     for config in configs:
         record = records.get(config.identity)
         last = record.last if record else None
@@ -45,10 +49,11 @@ def preview(title: str, configs: Sequence[RunConfig], path: Path, workers: int, 
             seconds = estimator.remaining(todo[-1:], 1)
             time_left = "?" if seconds is None else duration(seconds)
             state = f"continues after epoch {last.epoch}" if last else "failed before" if record and record.error else "new"
+            state += ", stage 1 shared" if config in sharing and not last else ""
         rows.append([config.identity, short(config), str(config.total), time_left, state])
     total = estimator.remaining(todo, workers)
     print(f"{aligned(rows)}\n")
-    epochs = sum(config.total - (last.epoch if last else 0) for config, last in todo)
+    epochs = sum(c.total - (last.epoch if last else c.epochs[0] if c in sharing else 0) for c, last in todo)
     print(f"{title}: {plural(len(configs), 'run')}, {len(todo)} to do, {plural(epochs, 'epoch')}")
     for sentence in missing:
         print(sentence)

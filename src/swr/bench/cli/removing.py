@@ -8,6 +8,7 @@ from contextlib import suppress
 from swr.bench.cli import arguments, options
 from swr.bench.report.status import state
 from swr.bench.running.engines import claim
+from swr.bench.running.first_stages import FirstStages
 from swr.bench.store import Record, Store
 from swr.bench.words import aligned, plural
 from swr.errors import OptionError
@@ -77,6 +78,9 @@ def _remove(store: Store, records: Sequence[Record]) -> tuple[list[Record], list
         removed = [record for record in records if record.id in now and now[record.id].status == record.status]
         store.remove(record.id for record in removed)
         gone = {record.id for record in removed}
+        left = FirstStages(store.folder)
+        left.open(record.config for record in store.runs() if record.status != "done")
+        left.tidy(record.config for record in removed)
     finally:
         for run, ours in claims.items():
             ours.release(remove=run in gone or run in new)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from swr import methods
@@ -136,6 +136,23 @@ class RunConfig:
         """16 hexadecimal digits: the start of the SHA-256 of the whole configuration as canonical JSON."""
         text = json.dumps({**self.to_dict(), "protocol": PROTOCOL}, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def first_stage(self) -> str | None:
+        """The identity of what is computed before the second stage, or None if the method may have a part in it.
+
+        It is that of the same run without the method, so that runs whose methods act only when a new task begins share it:
+
+        >>> config = RunConfig("warm-start", "digits-mlp", "head-reset", scenario="warm-start", epochs=(60, 60))
+        >>> config.first_stage == replace(config, method="vanilla").identity
+        True
+
+        Everything else counts, the length of later stages too: learning rates and chunks may depend on it.
+        """
+        kind = methods.REGISTRY.get(self.method)
+        if kind is None or not kind.only_at_new_task or len(self.epochs) == 1 or self.cold or self.setting.interactive:
+            return None
+        return replace(self, method="vanilla", hyper=()).identity
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

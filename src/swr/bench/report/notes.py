@@ -52,7 +52,7 @@ def of_methods(records: Sequence[Record], label: str) -> tuple[str, ...]:
     metric = first.setting.metric
     found += [ENDS] if metric.online else []
     found += [LOWER] if metric.lower else []
-    return (*found, SPREAD, INTERVAL, BEST, TEST, *_chosen(records), *_sizes(records), *_failures(records))
+    return (*found, SPREAD, INTERVAL, BEST, TEST, *_chosen(records), *_sizes(records), *_shared(records), *_failures(records))
 
 
 def of_grid(records: Sequence[Record], rows: "Sequence[Row]") -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def of_grid(records: Sequence[Record], rows: "Sequence[Row]") -> tuple[str, ...]
     if len(rows[0].cells) <= 2 and len(means) > 1:
         title = (min if lower else max)(means, key=lambda title: means[title])
         chosen = [f"{'Smallest' if lower else 'Largest'} mean: {title}."]
-    return (how, *chosen, SPREAD, INTERVAL, *_failures(records))
+    return (how, *chosen, SPREAD, INTERVAL, *_shared(records), *_failures(records))
 
 
 def missing(records: Sequence[Record], done: int, expected: int) -> str:
@@ -120,6 +120,13 @@ def _sizes(records: Iterable[Record]) -> list[str]:
 
 def _where(values: dict[str, list[str]], several: bool) -> str:
     return ", ".join(f"{text} on {' and '.join(places)}" if several else text for text, places in values.items())
+
+
+def _shared(records: Iterable[Record]) -> list[str]:
+    """Whose time is not that of the whole run."""
+    count = sum("taken_over" in record.facts for record in records)
+    text = f"{plural(count, 'run')} took over the first stage of another that begins alike: its time is not counted again."
+    return [text] if count else []
 
 
 def _failures(records: Iterable[Record]) -> list[str]:

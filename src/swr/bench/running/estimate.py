@@ -37,12 +37,18 @@ class Estimator:
         self._seconds: dict[tuple[object, ...], float] = defaultdict(float)
         self._units: dict[tuple[object, ...], float] = defaultdict(float)
         self._starts: list[float] = []
+        self._spared: dict[str, int] = {}
         for config, stage, epochs, seconds in history:
             self._add(config, epochs * unit(config, stage), epochs * seconds)
 
     def measured(self, config: RunConfig, epoch: Epoch) -> None:
-        """Learn from an epoch."""
-        self._add(config, unit(config, epoch.stage), epoch.seconds)
+        """Learn from an epoch, unless another run trained it."""
+        if epoch.seconds:
+            self._add(config, unit(config, epoch.stage), epoch.seconds)
+
+    def spare(self, configs: Iterable[RunConfig]) -> None:
+        """These runs will take over their first stage from another."""
+        self._spared = {config.identity: config.epochs[0] for config in configs}
 
     def started(self, seconds: float) -> None:
         """Learn how long a run takes to get to its first epoch."""
@@ -78,11 +84,11 @@ class Estimator:
 
     def whole(self, config: RunConfig) -> float:
         """The work of a whole run: seconds where that is known, else units."""
-        return _units(config, 0) * (self.rate(config) or 1.0)
+        return self._left(config, None) * (self.rate(config) or 1.0)
 
     def work(self, runs: Sequence[tuple[RunConfig, Epoch | None]]) -> float:
         """The work that is left of these runs, measured as in :meth:`whole`."""
-        return sum(_units(c, last.epoch if last else 0) * (self.rate(c) or 1.0) for c, last in runs)
+        return sum(self._left(config, last) * (self.rate(config) or 1.0) for config, last in runs)
 
     def remaining(self, runs: Sequence[tuple[RunConfig, Epoch | None]], workers: int) -> float | None:
         """Seconds until these runs are done, or None if a column among them was never measured.
@@ -94,10 +100,14 @@ class Estimator:
             return None
         start = sum(self._starts) / len(self._starts) if self._starts else 0.0
         each = [
-            _units(config, last.epoch) * (rate or 0.0) if last else _units(config, 0) * (rate or 0.0) + start
+            self._left(config, last) * (rate or 0.0) + (0.0 if last else start)
             for (config, last), rate in zip(runs, rates, strict=True)
         ]
         return max(sum(each) / max(1, min(workers, len(each))), max(each)) if each else 0.0
+
+    def _left(self, config: RunConfig, last: Epoch | None) -> float:
+        """The units of work that are left of a run."""
+        return _units(config, max(last.epoch if last else 0, self._spared.get(config.identity, 0)))
 
     def _add(self, config: RunConfig, units: float, seconds: float) -> None:
         for key in _keys(config):

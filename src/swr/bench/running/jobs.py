@@ -28,6 +28,7 @@ from swr.bench.running.engines.events import (
     Stopped,
 )
 from swr.bench.running.engines.local import LocalEngine
+from swr.bench.running.first_stages import FirstStages
 from swr.bench.running.progress import View
 from swr.bench.store import Store, provenance_of
 
@@ -105,6 +106,7 @@ class _Session:
         self.active: dict[str, RunConfig] = {}
         self.started: set[str] = set()
         self.elsewhere: dict[str, RunConfig] = {}
+        self.first_stages = FirstStages(store.folder)
         self.checked = 0.0
         self.furthest: Counter[str] = Counter()
         self.deaths: Counter[str] = Counter()
@@ -117,6 +119,7 @@ class _Session:
         for config in configs:
             finished = records[config.identity].status == "done"
             (self.outcome.done if finished else self.waiting).append(config)
+        self.first_stages.open(self.waiting)
         begun = {key: record.last for key, record in records.items() if record.last and record.status != "done"}
         self.view.open(configs, done=[config.identity for config in self.outcome.done], begun=begun)
         return list(self.waiting)
@@ -136,10 +139,11 @@ class _Session:
                     return
             else:
                 self._check_elsewhere()
-                while self.waiting and engine.free:
-                    config = self.waiting.popleft()
+                while engine.free and (config := self._next()) is not None:
+                    self.waiting.remove(config)
                     self.active[config.identity] = config
-                    engine.submit(Job(config, self.store.folder / config.identity, self.data, self.device))
+                    folder, shared = self.store.folder / config.identity, self.first_stages.file(config)
+                    engine.submit(Job(config, folder, self.data, self.device, shared))
             for event in engine.poll(POLL):
                 self._handle(event, engine)
             self.view.tick()
@@ -151,13 +155,18 @@ class _Session:
         self.outcome.left = [*self.active.values(), *self.waiting, *self.elsewhere.values()]
 
     def tidy(self, configs: Sequence[RunConfig]) -> None:
-        """Remove the checkpoints of finished runs whose process was killed before it could do so."""
+        """Remove the checkpoints of finished runs whose process was killed before it could do so, and their first stages."""
+        self.first_stages.tidy(configs)
         done = {config.identity for config in self.outcome.done}
         for folder in (self.store.folder / config.identity for config in configs if config.identity in done):
             if folder.exists() and (ours := claim.take(folder)) is not None:
                 ours.release(remove=True)
         if self.store.folder.is_dir() and not any(self.store.folder.iterdir()):
             self.store.folder.rmdir()
+
+    def _next(self) -> RunConfig | None:
+        """The first run that need not wait for another one to end their common first stage."""
+        return next((c for c in self.waiting if not self.first_stages.awaited(c, self.active.values(), self.furthest)), None)
 
     def _handle(self, event: Event, engine: Engine) -> None:
         config = self.active.get(event.run)
@@ -252,6 +261,7 @@ class _Session:
         self.active.pop(config.identity, None)
         self.elsewhere.pop(config.identity, None)
         self.started.discard(config.identity)
+        self.first_stages.ended(config)
 
 
 def last_line(error: str) -> str:

@@ -1,6 +1,7 @@
 """What the user sees while runs are executed: a live view on a terminal, plain lines elsewhere."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console, Group, RenderableType
@@ -12,6 +13,7 @@ from rich.text import Text
 
 from swr.bench.experiments import RunConfig
 from swr.bench.running.estimate import Estimator
+from swr.bench.running.first_stages import followers
 from swr.bench.training import Epoch
 from swr.bench.training.online import in_words
 from swr.bench.words import duration, plural
@@ -71,6 +73,7 @@ class Lines(View):
         self.clock: dict[str, float] = {}
         self.nodes: dict[str, str] = {}
         self.others: set[str] = set()
+        self.taken_over: Counter[str] = Counter()
         self.total = self.finished = self.failures = 0
         self.spent = 0.0
         self.spoke = time.monotonic()
@@ -87,10 +90,13 @@ class Lines(View):
         self.last = dict(begun)
         known = set(done)
         self.waiting = {c.identity: c for c in configs if c.identity not in known}
+        sharing = followers(self.waiting.values())
+        self.estimator.spare(sharing)
         self.spent = sum(self.estimator.whole(c) for c in configs if c.identity in known)
         before = f", {len(done)} of them done before" if done else ""
         again = f", {len(begun)} to be continued" if begun else ""
-        self.say(f"{self.title}: {plural(self.total, 'run')}{before}{again}")
+        shared = f", {len(sharing)} will take over the first stage of another" if sharing else ""
+        self.say(f"{self.title}: {plural(self.total, 'run')}{before}{again}{shared}")
 
     def began(self, config: RunConfig) -> None:
         """Add the run to those that are running."""
@@ -107,6 +113,7 @@ class Lines(View):
     def epoch(self, config: RunConfig, epoch: Epoch) -> None:
         """Keep the newest epoch, and the time it took."""
         self.estimator.measured(config, epoch)
+        self.taken_over[config.identity] += not epoch.seconds
         begin = self.clock.pop(config.identity, None)
         if begin is not None and epoch.epoch == 1:
             self.estimator.started(max(0.0, time.monotonic() - begin - epoch.seconds))
@@ -116,6 +123,8 @@ class Lines(View):
         """Print the result of the run."""
         last = self.last.get(config.identity)
         result = in_words(config, last) if last and config.identity in self.running else "done elsewhere"
+        if epochs := self.taken_over[config.identity]:
+            result += f", its first {plural(epochs, 'epoch')} taken over"
         self._leave(config)
         self.finished += 1
         self.spent += self.estimator.whole(config)

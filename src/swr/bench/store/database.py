@@ -168,11 +168,11 @@ class Store:
             return [epoch_of(row) for row in rows]
 
     def timings(self, host: str) -> list[tuple[RunConfig, int, int, float]]:
-        """Per run and stage on ``host``: its configuration, the stage, how many epochs, their mean seconds."""
+        """Per run and stage on ``host``: its configuration, the stage, how many epochs it trained, their mean seconds."""
         with self._readable_errors():
             rows = self._db.execute(
                 "SELECT r.config, m.stage, count(*), avg(m.seconds) FROM runs r JOIN metrics m ON m.run = r.id"
-                " WHERE r.host = ? GROUP BY r.id, m.stage ORDER BY r.created DESC LIMIT 2000",
+                " WHERE r.host = ? AND m.seconds > 0 GROUP BY r.id, m.stage ORDER BY r.created DESC LIMIT 2000",
                 (host,),
             ).fetchall()
             return [(RunConfig.from_dict(json.loads(config)), *rest) for config, *rest in rows if readable(config)]

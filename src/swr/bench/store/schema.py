@@ -68,7 +68,8 @@ class Record:
     """the traceback of a failed run"""
     provenance: Provenance
     facts: dict[str, Any]
-    """what the run did that its configuration does not contain, such as the hash of its chunks"""
+    """what the run did that its configuration does not contain: the hash of its chunks, ``taken_over``, the number of its first
+    epochs that another run trained for it"""
     created: float
     started: float | None
     finished: float | None

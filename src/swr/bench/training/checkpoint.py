@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import logging
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -63,7 +64,8 @@ def read(path: Path) -> dict[str, Any] | None:
             raise ValueError("it holds something else")
     except Exception as error:  # torch.load may raise anything on bytes that are not its own
         aside = path.with_name(f"{path.name}.corrupt")
-        path.replace(aside)
+        with suppress(FileNotFoundError):  # another run that shares the file was faster
+            path.replace(aside)
         log.warning("the checkpoint %s is damaged (%s); it is now %s, and the run begins again", path, error, aside.name)
         return None
     return state

@@ -27,7 +27,8 @@ class Epoch:
     norms: dict[str, float]
     """Frobenius norm of each layer's weight at the end of the epoch"""
     seconds: float
-    """the only field that differs between two runs of one configuration"""
+    """the only field that differs between two runs of one configuration; 0: another run trained this epoch for it, since both
+    have the same first stage"""
     measures: dict[str, float] = field(default_factory=dict)
     """what the experiment measures in addition, by name: averages over a stream so far; elsewhere, at the first epoch of every
     stage but the first, ``test_accuracy_at_start``: after the method was told of the new task, before any step"""

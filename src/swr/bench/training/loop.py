@@ -33,6 +33,7 @@ from swr.bench.training import checkpoint as checkpoints
 from swr.bench.training.checkpoint import CheckpointError
 from swr.bench.training.epoch import Epoch
 from swr.bench.training.feed import Feed
+from swr.bench.training.first_stage import offer, take
 from swr.bench.training.online import Online
 from swr.bench.training.process import flushed_denormals
 from swr.bench.training.schedule import lr_at
@@ -53,6 +54,7 @@ def run(
     data: Path | Dataset | None = None,
     device: str = "cpu",
     every: float = 30.0,
+    first_stage: Path | None = None,
     report: Callable[[Epoch], None] = lambda epoch: None,
 ) -> list[Epoch]:
     """Train as configured and return every epoch; if the checkpoint exists, continue from it exactly.
@@ -64,6 +66,8 @@ def run(
         data: Folder with the official files of the datasets, or the run's dataset itself.
         device: Of torch, one for which Adam can be fused (``cpu``, ``cuda``).
         every: Seconds between two checkpoints; more if writing one takes over a twentieth of that. 0: after each epoch.
+        first_stage: A file in which runs that begin alike keep the end of their first stage (:attr:`RunConfig.first_stage`): a
+            run without a checkpoint continues from there, one that gets there first writes it. The caller removes it.
         report: Called with every epoch, those in the checkpoint first. If it raises, the checkpoint is brought up to date.
     """
     dataset = data if isinstance(data, Dataset) else load(find_column(config.column).dataset, data)
@@ -71,11 +75,17 @@ def run(
     with flushed_denormals(), torch.random.fork_rng(devices=cuda):
         training = trainer(config, dataset, device)
         epochs = _resume(training, config, checkpoint)
+        shared = None if config.first_stage is None else first_stage
+        if shared is not None:
+            epochs = epochs or take(shared, training, config, device)
+            offer(shared, training, config, device, epochs)
         for epoch in epochs:
             report(epoch)
         written, cost = time.monotonic(), 0.0
         while len(epochs) < config.total:
             epochs.append(training.epoch())
+            if shared is not None:
+                offer(shared, training, config, device, epochs)
             last = len(epochs) == config.total
             saved = last or time.monotonic() - written >= max(every, 20 * cost if every else 0.0)
             if saved:

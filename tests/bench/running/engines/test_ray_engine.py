@@ -14,6 +14,7 @@ from ray_clusters import machines
 from resuming import rows, undisturbed
 
 from swr.bench import training
+from swr.bench.experiments import RunConfig
 from swr.bench.running.engines import EngineError, claim, ray_engine
 from swr.bench.running.engines.ray_engine import RayEngine
 from swr.bench.running.jobs import execute
@@ -87,6 +88,23 @@ def test_results_are_those_of_the_loop_bit_for_bit_and_nothing_is_done_twice(eng
     again = Watch()
     assert len(execute(configs, store, engine=engine(), view=again).done) == 4
     assert again.nodes == [], "what was done is done again"
+
+
+@pytest.mark.parametrize("on_a_shared_disk", [False, True])
+def test_a_first_stage_that_runs_share_is_trained_once_and_travels(engine, store, tmp_path, on_a_shared_disk):
+    plain = RunConfig("proportionality", "digits-mlp", "vanilla", scenario="continued", epochs=(6, 2), batch_size=64)
+    scaled = [(method, ratio) for method in ("naive-scaling", "proportional-scaling") for ratio in (0.9, 0.5)]
+    configs = [plain, *(dataclasses.replace(plain, method=name, hyper=(("ratio", ratio),)) for name, ratio in scaled)]
+    shared = tmp_path / "shared"
+    outcome = execute(configs, store, engine=engine(checkpoints=shared if on_a_shared_disk else None))
+    assert (len(outcome.done), outcome.failed) == (5, [])
+    for one in configs:
+        epochs = store.epochs(one.identity)
+        assert [epoch.epoch for epoch in epochs if epoch.seconds] == ([*range(1, 9)] if one == plain else [7, 8])
+        assert without_seconds(epochs) == undisturbed(one, tmp_path)
+    assert [record.facts.get("taken_over") for record in store.runs()].count(6) == 4
+    assert not store.folder.exists(), "something was left behind"
+    assert not shared.exists() or not list(shared.iterdir())
 
 
 def data(name):

@@ -45,6 +45,24 @@ def test_on_a_shared_disk_nothing_is_handed_over(monkeypatch, tmp_path):
     assert not any(isinstance(message, Saved) for message in sent)
 
 
+def test_the_end_of_a_shared_first_stage_is_handed_over_before_its_epoch_on_a_shared_disk_too(monkeypatch, tmp_path):
+    def keep(job, report):
+        report(epoch(1))
+        job.first_stage.write_bytes(b"after epoch 2")
+        report(epoch(2))
+        report(epoch(3))
+        return {}
+
+    for checkpoints in (None, tmp_path):
+        job = Job(config(0), tmp_path, first_stage=tmp_path / "first-stage.pt")
+        job.first_stage.unlink(missing_ok=True)
+        monkeypatch.setattr(ray_task, "_Stopping", lambda home: lambda: False)
+        sent = []
+        ray_task._train(order(tmp_path, keep, checkpoints), job, sent.append)
+        assert [type(message).__name__ for message in sent] == ["Reported", "Saved", "Reported", "Reported", "Done"]
+        assert (bytes(sent[1].content), sent[1].first_stage) == (b"after epoch 2", True)
+
+
 def test_a_run_that_is_asked_to_stop_hands_over_its_checkpoint_first(monkeypatch, tmp_path):
     def save_when_stopped(job, report):
         try:

@@ -31,6 +31,8 @@ class Job:
     """holds the run's checkpoint and its claim"""
     data: Path | None = None
     device: str = "cpu"
+    first_stage: Path | None = None
+    """the file of the first stage that it shares with other runs; None: it shares none"""
 
     @property
     def checkpoint(self) -> Path:

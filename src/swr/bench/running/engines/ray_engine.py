@@ -207,15 +207,14 @@ class RayEngine:
         order = Order(
             run.job, self._home, self._versions, max(1, int(self._cpus)), checkpoints=self._checkpoints, task=self._task
         )
-        checkpoint = None
-        if self._checkpoints is None and run.job.checkpoint.exists():
-            checkpoint = ray.put(numpy.fromfile(run.job.checkpoint, dtype=numpy.uint8))
+        checkpoint = _put(run.job.checkpoint) if self._checkpoints is None else None
+        first_stage = _put(run.job.first_stage) if checkpoint is None and run.job.first_stage is not None else None
         options: dict[str, Any] = {"name": run.job.config.label}
         others = [node for node, places in self._nodes.items() if places and node != self._lost_on.get(run.job.config.identity)]
         if run.job.config.identity in self._lost_on and others:
             other = others[len(self._lost_on) % len(others)]
             options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(other, soft=True)
-        run.messages = self._stream.options(**options).remote(order, checkpoint)
+        run.messages = self._stream.options(**options).remote(order, checkpoint, first_stage)
 
     def _read(self, run: _Run) -> Iterator[Event]:
         """What the next messages of a run say."""
@@ -246,8 +245,8 @@ class RayEngine:
             case Refused(host, node, reason):
                 run.node = node
                 yield self._lose(run, reason)
-            case Saved(content):
-                yield from _keep(run.job, content)
+            case Saved(content, first_stage):
+                yield from _keep(run.job, content, first_stage)
             case Done() | Failed():
                 yield self._end(run, message)
             case Stopped():
@@ -342,10 +341,20 @@ def _versions_here() -> tuple[str, dict[str, str]]:
     return platform.node(), versions()
 
 
-def _keep(job: Job, content: Any) -> Iterator[Event]:
-    """Write the checkpoint beside the store."""
+def _put(path: Path) -> Any:
+    """A file in Ray's object store, or None if there is no such file."""
     try:
-        with replacing(job.checkpoint, durable=True) as [file]:
+        return ray.put(numpy.fromfile(path, dtype=numpy.uint8))
+    except FileNotFoundError:
+        return None
+
+
+def _keep(job: Job, content: Any, first_stage: bool) -> Iterator[Event]:
+    """Write the checkpoint, or the first stage that others share, beside the store."""
+    path = job.first_stage if first_stage and job.first_stage is not None else job.checkpoint
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path, durable=True) as [file]:
             file.write(memoryview(content))
     except OSError as error:
         yield Note(job.config.identity, f"its checkpoint could not be kept ({error}): make room on the disk")

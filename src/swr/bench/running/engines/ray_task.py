@@ -77,6 +77,8 @@ class Saved:
     """The newest checkpoint, its file as bytes."""
 
     content: Any
+    first_stage: bool = False
+    """it is the end of the first stage, for other runs"""
 
 
 Message = Event | Arrived | Refused | Saved
@@ -104,12 +106,13 @@ def difference(ours: dict[str, str], theirs: dict[str, str], host: str) -> str |
     return f"{host} has {'; '.join(found)}" if found else None
 
 
-def stream(order: Order, checkpoint: Any) -> Iterator[list[Message]]:
+def stream(order: Order, checkpoint: Any, first_stage: Any = None) -> Iterator[list[Message]]:
     """Execute a run; yields what has happened, in order.
 
     Args:
         order: Which, and how.
         checkpoint: The bytes of the file to continue from, or None.
+        first_stage: The bytes of the first stage that it shares with other runs, or None.
     """
     host, node = platform.node(), ray.get_runtime_context().get_node_id()
     if reason := difference(order.versions, versions(), host):
@@ -117,10 +120,12 @@ def stream(order: Order, checkpoint: Any) -> Iterator[list[Message]]:
         return
     yield [Arrived(host, node, os.getpid())]
     with _folder(order) as folder:
-        job = replace(order.job, folder=folder)
-        if checkpoint is not None:
-            with replacing(job.checkpoint) as [file]:
-                file.write(memoryview(checkpoint))
+        shared = None if order.job.first_stage is None else folder / "first-stage.pt"
+        job = replace(order.job, folder=folder, first_stage=shared)
+        for path, content in ((job.checkpoint, checkpoint), (shared, first_stage)):
+            if path is not None and content is not None:
+                with replacing(path) as [file]:
+                    file.write(memoryview(content))
         outbox = Outbox()
         thread = threading.Thread(target=_train, args=(order, job, outbox.put), daemon=True)
         thread.start()
@@ -166,8 +171,11 @@ def _train(order: Order, job: Job, put: Callable[[Message], None]) -> None:
         torch.set_num_threads(order.threads)
         keep_memory()
         saved = _Changes(job.checkpoint)
+        kept = None if job.first_stage is None else _Changes(job.first_stage)
 
         def send(event: Event) -> None:
+            if isinstance(event, Reported) and kept is not None and kept.changed():  # first: others start after its last epoch
+                put(Saved(numpy.fromfile(kept.path, dtype=numpy.uint8), first_stage=True))
             put(event)
             if isinstance(event, Reported) and event.epoch.epoch < event.epoch.total:
                 hand_over()

@@ -51,8 +51,9 @@ def train(job: Job, report: Callable[[Epoch], None]) -> dict[str, Any]:
 
 def train_on(dataset: Dataset, job: Job, report: Callable[[Epoch], None]) -> dict[str, Any]:
     """Train a run on data that is loaded; returns its facts."""
-    run(job.config, job.checkpoint, data=dataset, device=job.device, report=report)
-    return facts(job.config, dataset)
+    epochs = run(job.config, job.checkpoint, data=dataset, device=job.device, first_stage=job.first_stage, report=report)
+    taken_over = sum(not epoch.seconds for epoch in epochs)
+    return facts(job.config, dataset) | ({"taken_over": taken_over} if taken_over else {})
 
 
 def perform(job: Job, task: Task, send: Callable[[Event], None], stopping: Callable[[], bool]) -> Done | Failed | Stopped:
