@@ -154,7 +154,7 @@ def test_a_first_stage_that_runs_share_survives_a_kill_of_everything(moment, tmp
         epochs = {config: store.epochs(config.identity) for config in configs}
     assert sum(epoch.seconds > 0 for found in epochs.values() for epoch in found) == 10 + 4 * 5, "it was trained twice"
     for config, found in epochs.items():
-        assert without_seconds(found) == undisturbed(config, tmp_path)
+        assert rows(found) == undisturbed(config, tmp_path)
     assert not store.folder.exists(), "something was left behind"
 
 
