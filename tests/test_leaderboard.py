@@ -1,5 +1,6 @@
 """The page of the leaderboard says what the stored runs say."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -27,3 +28,12 @@ def test_the_page_and_its_chart_are_made_again_from_the_stored_runs(tmp_path):
     assert (tmp_path / board_text.CHART).exists() == (ROOT / "docs" / board_text.CHART).exists()
     if (tmp_path / board_text.CHART).exists():
         assert (tmp_path / board_text.CHART).read_text() == (ROOT / "docs" / board_text.CHART).read_text()
+
+
+def test_every_share_of_the_advice_stands_in_the_table():
+    table = (ROOT / "docs" / "leaderboard.md").read_text().partition(board_text.BEGIN)[2].partition("<details>")[0]
+    advice = (ROOT / "docs" / "choosing.md").read_text().partition("## What to use when\n")[2].partition("\n## ")[0]
+    claimed = re.findall(r"(?<![\d.])-?\d\.\d\d(?!\d)", advice.replace("−", "-"))
+    assert len(claimed) > 8
+    for share in claimed:
+        assert re.search(rf"(?<![\d.-]){re.escape(share)}(?!\d)", table), f"{share} is in no cell"
