@@ -20,7 +20,8 @@ def test_the_page_and_its_chart_are_made_again_from_the_stored_runs(tmp_path):
     with growth_study.Store(tmp_path / "study.sqlite") as store:
         found = growth_study.findings(store)
         growth_study.page(found, page)
-    names = ["permuted-pixels", "lr-decay", "warm-start", "limited", "random-labels", "generalization", "vit"]
+    names = ["permuted-pixels", "lr-decay", "warm-start", "limited", "random-labels", "generalization"]
+    names += ["lr-cosine", "lead", "vit", "cnnbn"]
     assert [one.setting.name for one in found] == names
     assert page.read_text() == (ROOT / "docs" / "growth.md").read_text()
     chart = "charts/growth-sensitivity.svg"

@@ -335,16 +335,18 @@ def verdicts(found: Sequence[Finding]) -> str:
     """The untuned budget against the best other method of each setting, pair by pair."""
     lines = []
     for one in found:
-        others = [m for m in ("vanilla", *one.best) if m != "swr-budget"]
-        means = {m: sum(one.scores(m).values()) / len(one.scores(m)) for m in others}
+        rivals = {(m, one.best.get(m, ())): one.scores(m) for m in ("vanilla", *one.best)}
+        rivals |= {line: _first(one, line) for line in FIXED if line in one.setting.extra}
+        means = {line: sum(scores.values()) / len(scores) for line, scores in rivals.items() if line[0] != "swr-budget"}
         rival = max(means, key=means.__getitem__)
-        gaps = [one.default[seed] - value for seed, value in one.scores(rival).items()]
+        gaps = [one.default[seed] - value for seed, value in rivals[rival].items()]
         gap = summary(gaps)
         assert gap is not None
         assert gap.interval is not None
         low, high = gap.interval
         word = "ahead of" if low > 0 else "behind" if high < 0 else "level with"
-        name = describe(rival)[0] + (f" ({_knob(one.best[rival])})" if rival in one.best else "")
+        method, hyper = rival
+        name = describe(method)[0] + (f" ({_knob(hyper)})" if hyper else "")
         lines.append(
             f"- {one.setting.title}: {word} {name}, {gap.mean:+.4f}, 95 % interval {low:+.4f} to {high:+.4f}, "
             f"{len(gaps)} pairs."
