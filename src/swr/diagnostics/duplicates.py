@@ -41,7 +41,7 @@ def duplicates(units: Tensor, correlation: float = 0.95) -> int:
 def duplicate_units(model: nn.Module, inputs: Any, correlation: float = 0.95) -> dict[str, float]:
     """The fraction of duplicate units in each layer, by the name of the activation (see :mod:`swr.diagnostics.activations`).
 
-    >>> twins = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
+    >>> twins = nn.Sequential(nn.Linear(2, 2, bias=False), nn.ReLU(), nn.Linear(2, 1))
     >>> twins[0].weight.data = torch.tensor([[1.0, 0.0], [2.0, 0.0]])
     >>> duplicate_units(twins, torch.randn(8, 2).abs())
     {'1': 0.5}
