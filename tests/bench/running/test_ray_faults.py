@@ -76,8 +76,8 @@ def command(pid):
 @pytest.mark.usefixtures("one_thread")
 def test_eight_runs_survive_the_loss_of_a_node_a_worker_and_the_driver(tmp_path):
     path = tmp_path / "s.sqlite"
-    options = ["--seeds", "8", "--methods", "vanilla", "--epochs-scale", "3", "--store", str(path)]
-    configs = experiments.expand("quickstart", seeds=8, methods=["vanilla"], epochs_scale=3)
+    options = ["--seeds", "8", "--methods", "vanilla", "--epochs-scale", "1.5", "--store", str(path)]
+    configs = experiments.expand("quickstart", seeds=8, methods=["vanilla"], epochs_scale=1.5)
     total = sum(config.total for config in configs)
     with machines(tmp_path / "cluster") as cluster:
         for name in ("second", "third"):
