@@ -15,14 +15,12 @@ from swr.bench.store import Store
 from swr.bench.store.exchange import merge
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "results" / "leaderboard"
 
 
 def test_the_page_and_its_chart_are_made_again_from_the_stored_runs(tmp_path):
     page = tmp_path / "leaderboard.md"
     shutil.copy(ROOT / "docs" / "leaderboard.md", page)
-    if RESULTS.exists():
-        merge(RESULTS, tmp_path / "board.sqlite")
+    merge(ROOT / "results", tmp_path / "board.sqlite")
     with Store(tmp_path / "board.sqlite") as store:
         found = board(finished(store), rows(), places(list(PLACES)))
     board_text.write(found, costs(), page)

@@ -20,9 +20,9 @@ PAGE = ROOT / "docs/results.md"
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """What `swr import results` makes of the files."""
+    """What `swr import results/paper` makes of the files."""
     store = tmp_path_factory.mktemp("published") / "swr.sqlite"
-    merged = exchange.merge(ROOT / "results", store)
+    merged = exchange.merge(ROOT / "results" / "paper", store)
     assert (merged.foreign, merged.kept) == (0, 0)
     return load(store)
 

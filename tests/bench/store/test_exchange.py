@@ -123,6 +123,29 @@ def test_merging_adds_completes_and_keeps(tmp_path, kind):
     assert dump(here) == before
 
 
+def test_a_folder_of_exported_folders_is_added_as_a_whole(tmp_path):
+    one, two, three = (config(seed) for seed in (1, 2, 3))
+    for name, runs in {"": [one], "b": [two, three], "a": [one, two]}.items():
+        finished(tmp_path / f"store-{name}", *runs)
+        export(tmp_path / f"store-{name}", tmp_path / "all" / name)
+    (tmp_path / "all" / "notes").mkdir()
+    merged = merge(tmp_path / "all", tmp_path / "ours")
+    assert (merged.added, merged.completed, merged.kept) == (3, 0, 2)
+    for name in ("", "a", "b"):
+        merge(tmp_path / f"store-{name}", tmp_path / "each")
+    assert dump(tmp_path / "ours") == dump(tmp_path / "each")
+
+
+def test_one_damaged_folder_of_several_stops_all(tmp_path):
+    for name, seed in (("a", 1), ("b", 2)):
+        finished(tmp_path / f"store-{name}", config(seed))
+        export(tmp_path / f"store-{name}", tmp_path / "all" / name)
+    (tmp_path / "all" / "b" / "metrics.csv").unlink()
+    with pytest.raises(ExchangeError, match=r"b.metrics\.csv"):
+        merge(tmp_path / "all", tmp_path / "ours")
+    assert not (tmp_path / "ours").exists()
+
+
 def test_an_unfinished_run_never_replaces_ours(tmp_path):
     with Store(tmp_path / "there") as store:
         store.add([config(0), config(1)], HERE)

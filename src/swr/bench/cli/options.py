@@ -237,7 +237,7 @@ class Import:
     """Add the runs of another store, or of exported files."""
 
     source: Annotated[Positional[Path], arg(metavar="FILE_OR_DIR")]
-    """A store, or a folder that `swr export` wrote."""
+    """A store, a folder that `swr export` wrote, or one with such folders."""
     store: File = Path("swr.sqlite")
     """The file to add them to; it is created if necessary."""
 

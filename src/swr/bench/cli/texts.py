@@ -76,7 +76,7 @@ Examples:
   swr leaderboard --streams permuted-pixels --methods l2-init swr-budget
   swr leaderboard --report     write docs/leaderboard.md and leaderboard.html
                                from what is done, and run nothing
-  swr import results/leaderboard && swr leaderboard --report
+  swr import results && swr leaderboard --report
                                the published page again"""
 STATUS = """Show what is in a store: runs by status, those that are running, those that failed and why.
 
@@ -114,20 +114,22 @@ the rows of what was run since, so the folder can be kept under version control.
 A folder with runs that the store lacks, or with files of another program, is not changed.
 
 Examples:
-  swr export -o results
+  swr export -o results/mine
   swr export -o results/leaderboard --last --store leaderboard.sqlite
                                many runs of which only the end is asked for
-  python -c "import pandas; print(pandas.read_csv('results/runs.csv'))"
-  duckdb -c "SELECT method, avg(test_accuracy) FROM 'results/runs.csv'
+  python -c "import pandas; print(pandas.read_csv('results/mine/runs.csv'))"
+  duckdb -c "SELECT method, avg(test_accuracy) FROM 'results/mine/runs.csv'
              GROUP BY method\""""
-IMPORT = """Add the runs of another store, or of a folder that `swr export` wrote.
+IMPORT = """Add the runs of another store, of a folder that `swr export` wrote, or of several such folders in one.
 
 The same run has the same id everywhere, so nothing is added twice: a finished run replaces an unfinished one, otherwise
 the run in this store is kept. Either everything is added or, if an epoch is missing or a number impossible, nothing.
 
 Examples:
   swr import from-the-cluster/swr.sqlite
-  swr import results --store all.sqlite"""
+  swr import results/leaderboard && swr leaderboard --report
+  swr import results --store all.sqlite
+                               all folders in it"""
 REMOVE = """Remove runs from a store: failed ones, or any that are not wanted, with their epochs and checkpoints.
 
 Conditions that are given together must all hold. Either all of these runs are removed or none; one that a process executes

@@ -65,6 +65,12 @@ def write(store: Store, folder: Path, *, unfinished: bool = False, last: bool = 
         raise ExchangeError(f"{folder} cannot be written ({error.strerror}): name another folder with --output") from error
 
 
+def folders(source: Path) -> list[Path]:
+    """The folders with an export: this one, and those in it."""
+    first = FILES[0]
+    return [one.parent for one in (source / first, *sorted(source.glob(f"*/{first}"))) if one.exists()]
+
+
 def read(folder: Path) -> tuple[list[tuple[str, Row]], dict[str, list[Found]]]:
     """The runs, each with its file and line, and the epochs of each; the rows may be in any order."""
     runs = [(where, _run(where, row)) for where, row in rows_of(folder / "runs.csv", ("id", "config", "versions", "facts"))]

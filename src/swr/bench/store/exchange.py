@@ -24,7 +24,8 @@ from swr.errors import SWRError
 
 __all__ = ["ExchangeError", "Merged", "export", "merge"]
 
-FACTS = COLUMNS.split(", ").index("facts")
+Epochs = Callable[[str], list[Found]]
+"""the epochs of a run, by its id"""
 
 
 @dataclass
@@ -70,7 +71,7 @@ def merge(source: Path, store: Path) -> Merged:
     """Add the runs of a source to a store: all of them or, if anything is damaged, none.
 
     Args:
-        source: Another store, or a folder that :func:`export` wrote.
+        source: Another store, a folder that :func:`export` wrote, or one with such folders in it.
         store: It is created if necessary.
     """
     if not source.exists():
@@ -78,8 +79,8 @@ def merge(source: Path, store: Path) -> Merged:
     if store.exists() and source.samefile(store):
         raise ExchangeError(f"{source} is the store itself: name another one")
     if source.is_dir():
-        runs, epochs = csv_files.read(source)
-        return _merge(runs, epochs.__getitem__, store)
+        found = [csv_files.read(folder) for folder in csv_files.folders(source) or [source]]
+        return _merge([(runs, epochs.__getitem__) for runs, epochs in found], store)
     if not _is_sqlite(source):
         raise ExchangeError(f"{source} is no store (no SQLite file): name a store, or a folder that `swr export` wrote")
     with Store(source, create=False) as other, other.reading() as db:
@@ -89,18 +90,16 @@ def merge(source: Path, store: Path) -> Merged:
             return [Found(run, _epoch(f"{source}, run {run}", row), str(source)) for row in rows]
 
         rows = db.execute(f"SELECT {COLUMNS} FROM runs ORDER BY created, id").fetchall()
-        return _merge([(f"{source}, run {row[0]}", row) for row in rows], read, store)
+        return _merge([([(f"{source}, run {row[0]}", row) for row in rows], read)], store)
 
 
-def _merge(runs: list[tuple[str, Row]], epochs: Callable[[str], list[Found]], path: Path) -> Merged:
-    configs = [_check(where, row) for where, row in runs]  # all of them, before a store is changed or created
-    for (where, row), config in zip(runs, configs, strict=True):
-        if config is not None:
-            check_epochs(where, config, row[2], epochs(row[0]), json.loads(row[FACTS] or "{}"))
+def _merge(parts: list[tuple[list[tuple[str, Row]], Epochs]], path: Path) -> Merged:
+    """Add runs, part by part."""
+    checked = [(row, _check(where, row, epochs), epochs) for runs, epochs in parts for where, row in runs]
     merged = Merged()
-    with Store(path) as store, store.writing() as db:
+    with Store(path) as store, store.writing() as db:  # changed or created only now
         known = dict(db.execute("SELECT id, status FROM runs").fetchall())
-        for (_, row), config in zip(runs, configs, strict=True):
+        for row, config, epochs in checked:
             run, _, status = row[:3]
             if config is None:
                 merged.foreign += 1
@@ -122,8 +121,8 @@ def _merge(runs: list[tuple[str, Row]], epochs: Callable[[str], list[Found]], pa
     return merged
 
 
-def _check(where: str, row: Row) -> RunConfig | None:
-    """The configuration of a run, checked for damage; None if it is one of another version."""
+def _check(where: str, row: Row, epochs: Epochs) -> RunConfig | None:
+    """The configuration of a run that was checked for damage, epochs and all; None if it is one of another version."""
     run, text, status, _, versions, _, host, facts, created = row[:9]
     if status not in get_args(Status):
         raise ExchangeError(f"{where}: {status!r} is not the status of a run: export again from an undamaged store")
@@ -146,6 +145,7 @@ def _check(where: str, row: Row) -> RunConfig | None:
             raise ExchangeError(f"{where}: {name} of run {run} is {value}: export again from an undamaged store")
     if host is None or created is None:
         raise ExchangeError(f"{where}: host or created is empty: export again from an undamaged store")
+    check_epochs(where, config, status, epochs(run), found)
     return config
 
 
