@@ -10,7 +10,7 @@ from swr.bench.experiments.board import PLACES, places, rows
 from swr.bench.report.leaderboard import board_text
 from swr.bench.report.leaderboard.costs import costs
 from swr.bench.report.leaderboard.standings import board
-from swr.bench.report.selection import finished
+from swr.bench.report.selection import ended
 from swr.bench.store import Store
 from swr.bench.store.exchange import merge
 
@@ -22,7 +22,7 @@ def test_the_page_and_its_chart_are_made_again_from_the_stored_runs(tmp_path):
     shutil.copy(ROOT / "docs" / "leaderboard.md", page)
     merge(ROOT / "results", tmp_path / "board.sqlite")
     with Store(tmp_path / "board.sqlite") as store:
-        found = board(finished(store), rows(), places(list(PLACES)))
+        found = board(ended(store), rows(), places(list(PLACES)))
     board_text.write(found, costs(), page)
     assert page.read_text() == (ROOT / "docs" / "leaderboard.md").read_text()
     assert (tmp_path / board_text.CHART).exists() == (ROOT / "docs" / board_text.CHART).exists()

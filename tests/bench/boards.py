@@ -33,6 +33,14 @@ def add(store: Store, configs: Sequence[RunConfig], value: Value) -> None:
         store.finish(one.identity, {})
 
 
+def fail(store: Store, configs: Sequence[RunConfig]) -> None:
+    """Runs that ended with an error, whatever they were before."""
+    store.remove([one.identity for one in configs])
+    store.add(configs, HERE)
+    for one in configs:
+        store.fail(one.identity, "ValueError: diverged")
+
+
 def fill(store: Store, place: Setting, rows: Sequence[Row], value: Value) -> dict[str, Record]:
     """References, grids and reported runs of these rows; the finished runs."""
     for tune in (False, True):

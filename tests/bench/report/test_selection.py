@@ -1,9 +1,9 @@
 """The best configuration on the tuning seeds."""
 
-from boards import add
+from boards import add, fail
 
 from swr.bench.experiments.study import Setting
-from swr.bench.report.selection import best, finished, score
+from swr.bench.report.selection import best, ended, finished, score
 from swr.bench.store import Store
 
 STREAM = Setting("s", "", "permuted-pixels", "digits-mlp", tuning=(100, 101))
@@ -43,3 +43,17 @@ def test_nothing_is_chosen_before_all_runs_of_the_grid_are_done():
         assert best([], finished(store)) is None
         add(store, grid[-1:], lambda config: 0.5)
         assert best(grid, finished(store)) == POINTS[0]
+
+
+def test_a_configuration_that_fails_is_not_chosen():
+    with Store(":memory:") as store:
+        grid = STREAM.grid("l2", POINTS)
+        add(store, grid[1:], lambda config: dict(config.hyper)["coefficient"])
+        assert best(grid, ended(store)) is None, "not yet run"
+        fail(store, grid[:1])
+        assert best(grid, ended(store)) == POINTS[2]
+        assert best(grid, finished(store)) is None
+        fail(store, [one for one in grid if one.hyper == POINTS[2] and one.seed == 100])
+        assert best(grid, ended(store)) == POINTS[1], "one failure among its seeds is enough"
+        fail(store, grid)
+        assert best(grid, ended(store)) is None

@@ -14,9 +14,9 @@ from swr.bench.experiments.board import PLACES, Row, places, references, rows
 from swr.bench.experiments.study import Setting
 from swr.bench.report.leaderboard import board_text
 from swr.bench.report.leaderboard.costs import costs
-from swr.bench.report.leaderboard.standings import board
+from swr.bench.report.leaderboard.standings import board, value
 from swr.bench.report.results import opened
-from swr.bench.report.selection import best, finished
+from swr.bench.report.selection import best, ended
 from swr.bench.running import Estimator
 from swr.bench.store import Record, Store, provenance_of
 from swr.bench.words import aligned, plural
@@ -67,18 +67,18 @@ def steps(place: Setting, chosen: Sequence[Row], store: Path) -> Iterator[tuple[
 
 
 def _finals(row: Row, place: Setting, records: dict[str, Record]) -> list[RunConfig]:
-    """A row on the reported seeds; nothing if a run of its grid has failed."""
+    """A row on the reported seeds; nothing if all of its configurations have failed."""
     grid = row.grid(place)
     point = best(grid, records) if grid else row.points[0]
     return [] if point is None else row.reported(place, point)
 
 
 def _records(store: Path) -> dict[str, Record]:
-    """The finished runs of a store, which may not exist yet."""
+    """The runs of a store that have ended; it may not exist yet."""
     if not (store.exists() and store.stat().st_size):
         return {}
     with opened(store) as one:
-        return finished(one)
+        return ended(one)
 
 
 def _preview(command: options.Leaderboard, chosen: Sequence[Row], where: Sequence[Setting]) -> int:
@@ -97,7 +97,7 @@ def _preview(command: options.Leaderboard, chosen: Sequence[Row], where: Sequenc
                 estimator.calibrate(runs[0], found, "cpu")
         except data.DataError as error:
             problems.append(f"no estimate for {place.column}: {error}")
-        todo = [config for config in runs if config.identity not in records]
+        todo = [config for config in runs if value(config, records) is None]
         seconds = estimator.remaining([(config, None) for config in todo], 1)
         total += seconds or 0.0
         here = sum(row.runs_in(place) for row in chosen)
@@ -130,7 +130,7 @@ def _report(command: options.Leaderboard, chosen: Sequence[Row], where: Sequence
             raise OptionError(f"the folder {path.parent} of {path.name} does not exist: name another file with {option}.")
     board_text.check(command.markdown)
     with opened(command.store) as store:
-        found = board(finished(store), chosen, where)
+        found = board(ended(store), chosen, where)
     board_text.write(found, costs(), command.markdown)
     board_page.write(found, costs(), output)
     what = f"{plural(len(found.standings), 'row')} in {plural(len(found.columns), 'place')}"

@@ -16,20 +16,35 @@ def finished(store: Store) -> dict[str, Record]:
     return {record.id: record for record in store.runs() if record.status == "done" and record.last is not None}
 
 
-def best(grid: Sequence[RunConfig], records: Mapping[str, Record]) -> Point | None:
-    """The configuration with the best mean over its seeds; None until every run of the grid is done.
+def ended(store: Store) -> dict[str, Record]:
+    """The same with the runs that have failed."""
+    return finished(store) | {record.id: record for record in store.runs() if record.status == "failed"}
 
-    It is chosen by the accuracy on held-out data, or by what a stream is judged by; of equals, the first is taken.
+
+def failed(configs: Sequence[RunConfig], records: Mapping[str, Record]) -> tuple[Point, ...]:
+    """The configurations of which a run has failed."""
+    known = [(config.hyper, records.get(config.identity)) for config in configs]
+    return tuple(dict.fromkeys(point for point, record in known if record is not None and record.status == "failed"))
+
+
+def best(grid: Sequence[RunConfig], records: Mapping[str, Record]) -> Point | None:
+    """The configuration with the best mean over its seeds; None until every run of the grid has ended, or if all have failed.
+
+    It is chosen by the accuracy on held-out data, or by what a stream is judged by; of equals, the first is taken. One of which
+    a run has failed is not chosen.
 
     Args:
         grid: A method's runs on the tuning seeds.
-        records: Finished runs by identity.
+        records: Runs that have ended, by identity.
     """
-    done = [records[config.identity] for config in grid if config.identity in records]
-    if len(done) < len(grid) or not grid:
+    if not all(config.identity in records for config in grid):
         return None
-    label = candidates(done, "validation")[0].label
-    return next(config.hyper for config in grid if config.hyper_text == label)
+    out = failed(grid, records)
+    done = [config for config in grid if config.hyper not in out]
+    if not done:
+        return None
+    label = candidates([records[config.identity] for config in done], "validation")[0].label
+    return next(config.hyper for config in done if config.hyper_text == label)
 
 
 def score(config: RunConfig, records: Mapping[str, Record]) -> float:

@@ -1,11 +1,12 @@
 """The board in words."""
 
-from boards import fill, plausible
+from boards import fail, fill, plausible
 
 from swr.bench.experiments.board import places, rows
 from swr.bench.report.leaderboard.board_tables import accuracies, notes, scores
 from swr.bench.report.leaderboard.costs import Cost
 from swr.bench.report.leaderboard.standings import board
+from swr.bench.report.selection import ended
 from swr.bench.store import Store
 
 SOME = rows(["l2-init", "swr-budget", "swr-budget+l2-init", "fire"])
@@ -47,3 +48,22 @@ def test_every_cell_stands_with_its_accuracy_and_command():
     assert fire[-1] == "swr run permuted-pixels --columns digits-mlp --methods fire --seeds 300-302"
     assert fire[-2].startswith("+0.5000 [")
     assert sum(row[0] == "random labels" for row in table.rows) == 4
+
+
+def test_what_failed_is_said_and_has_no_number():
+    l2_init, fire = (next(row for row in SOME if row.method == name) for name in ("l2-init", "fire"))
+    with Store(":memory:") as store:
+        fill(store, PIXELS, SOME, plausible)
+        fail(store, [l2_init.grid(PIXELS)[1], *fire.reported(PIXELS, ())])
+        found = board(ended(store), SOME, [PIXELS])
+    rows_of = {row[0]: row for row in scores(found, {}).rows}
+    assert rows_of["L2 Init"][3] == "0.75 [0.75, 0.75] (λ=0.01)"
+    assert rows_of["L2 Init"][-1] == "0.62", "the failed one is not next to the best"
+    assert rows_of["FIRE"][1:4] == ["", "", "fails"]
+    assert "L2 Init: λ=0.0001 failed on permuted pixels, not chosen." in notes(found)
+    assert "FIRE: its one configuration failed on permuted pixels, the row has no cell there." in notes(found)
+    with Store(":memory:") as store:
+        fill(store, PIXELS, SOME, plausible)
+        fail(store, [one for one in l2_init.grid(PIXELS) if dict(one.hyper)["coefficient"] == 0.001])
+        found = board(ended(store), SOME, [PIXELS])
+    assert next(row for row in scores(found, {}).rows if row[0] == "L2 Init")[-1] == "fails"

@@ -1,14 +1,15 @@
 """What the runs of a store say about every row."""
 
+import math
 from dataclasses import replace
 
 import pytest
-from boards import add, fill, plausible
+from boards import add, fail, fill, plausible
 
 from swr.bench.experiments.board import places, references, rows
 from swr.bench.report.leaderboard.shares import share
-from swr.bench.report.leaderboard.standings import board
-from swr.bench.report.selection import finished
+from swr.bench.report.leaderboard.standings import Failure, board
+from swr.bench.report.selection import ended, finished
 from swr.bench.store import Store
 
 PIXELS, LABELS = places(["permuted-pixels", "random-labels"], seeds=3)
@@ -103,3 +104,43 @@ def test_a_row_that_is_not_run_in_streams_is_listed_where_it_is(store):
     found = board(records, averaged, [PIXELS, warm])
     assert [column.counts for column in found.columns] == [True, True]
     assert [(one.row.name, one.rank) for one in found.standings] == [("fire", 1), ("ema", None)]
+
+
+def test_a_failed_configuration_is_passed_over_and_said(store):
+    fill(store, PIXELS, SOME, plausible)
+    l2_init = next(row for row in SOME if row.method == "l2-init")
+    fail(store, [one for one in l2_init.grid(PIXELS) if dict(one.hyper)["coefficient"] == 0.01])
+    next_best = (("coefficient", 1e-3),)
+    add(store, l2_init.reported(PIXELS, next_best), plausible)
+    found = board(ended(store), SOME, [PIXELS])
+    one = next(one for one in found.standings if one.row is l2_init)
+    assert one.cells["permuted-pixels"].point == next_best
+    assert one.rank is not None
+    assert one.failures == {"permuted-pixels": Failure(((("coefficient", 0.01),),), final=False)}
+    assert one.neighbour == -math.inf, "the failed one is next to the chosen one"
+    assert all(other.failures == {} for other in found.standings if other is not one)
+
+
+def test_a_row_that_fails_has_no_rank_and_does_not_stop_the_others(store):
+    fill(store, PIXELS, SOME, plausible)
+    fire = SOME[-1]
+    whole = board(ended(store), SOME, [PIXELS])
+    fail(store, fire.reported(PIXELS, ())[:1])
+    found = board(ended(store), SOME, [PIXELS])
+    assert [column.counts for column in found.columns] == [True]
+    assert [one.row.name for one in whole.standings] == ["fire", *(one.row.name for one in found.standings[:-1])]
+    last = found.standings[-1]
+    assert (last.row, last.rank, last.cells) == (fire, None, {})
+    assert last.failures == {"permuted-pixels": Failure(((),), final=True)}
+
+
+def test_a_row_of_which_every_configuration_fails_does_not_stop_the_others(store):
+    fill(store, PIXELS, SOME, plausible)
+    l2_init = next(row for row in SOME if row.method == "l2-init")
+    store.remove([one.identity for one in l2_init.reported(PIXELS, (("coefficient", 0.01),))])
+    for count, counts in ((4, False), (5, True)):
+        fail(store, l2_init.grid(PIXELS)[:count])
+        found = board(ended(store), SOME, [PIXELS])
+        assert [column.counts for column in found.columns] == [counts], "the fifth may still be run on the reported seeds"
+        [one] = [one for one in found.standings if one.row is l2_init]
+        assert one.failures["permuted-pixels"].final is counts

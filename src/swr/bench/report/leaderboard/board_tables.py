@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from swr.bench.experiments.board import LEFT_OUT, NOT_IN_STREAMS, VANILLA, fresh
+from swr.bench.experiments.board import LEFT_OUT, NOT_IN_STREAMS, VANILLA, Row, fresh
 from swr.bench.experiments.run_description import command
+from swr.bench.experiments.study import Point
 from swr.bench.report.leaderboard.costs import Cost, origins
-from swr.bench.report.leaderboard.standings import Board, Cell, Column, Standing
+from swr.bench.report.leaderboard.standings import Board, Column, Standing
 from swr.bench.report.statistics import summary
 from swr.bench.words import plural
 from swr.methods import describe
@@ -44,7 +46,7 @@ def scores(board: Board, costs: Mapping[str, Cost]) -> Text:
                 f"{cost.step:.2f}" if cost else "",
                 f"{cost.memory:.2f}" if cost else "",
                 str(0 if one.row.untuned else len(one.row.points)),
-                "" if one.neighbour is None else f"{one.neighbour:.2f}",
+                _neighbour(one),
             ]
         )
     return Text([*head, "step", "memory", "tried", "worst neighbour"], rows)
@@ -65,7 +67,7 @@ def accuracies(board: Board) -> Text:
                 low, high = found.interval or (found.difference, found.difference)
                 difference = f"{found.difference:+.4f} [{low:+.4f}, {high:+.4f}]"
                 values = [_mean(cell.values), difference, cell.command]
-                rows.append([column.place.title, one.row.title, _point(one, cell), *values])
+                rows.append([column.place.title, one.row.title, _point(one.row, cell.point), *values])
     return Text(["place", "method", "configuration", "accuracy", "against vanilla", "command"], rows)
 
 
@@ -85,6 +87,12 @@ def notes(board: Board) -> list[str]:
             done = sum(name_ == column.place.name for one in board.standings for name_ in one.cells)
             of = f"{done} of {plural(len(board.standings) + board.missing, 'row')} finished"
             found.append(f"{name}: {of}; it will count in means and ranks when all rows of this page are finished there.")
+    for one in board.standings:
+        for column in board.columns:
+            if failure := one.failures.get(column.place.name):
+                words = ", ".join(_point(one.row, point) or "its one configuration" for point in failure.points)
+                end = "the row has no cell there" if failure.final else "not chosen"
+                found.append(f"{one.row.title}: {words} failed on {column.place.title}, {end}.")
     if board.missing:
         found.append(f"{plural(board.missing, 'row')} not finished in any of these places.")
     if any(set(NOT_IN_STREAMS) & set(one.row.method.split("+")) for one in board.standings):
@@ -108,17 +116,23 @@ def _rank(one: Standing) -> str:
 def _cell(one: Standing, column: Column) -> str:
     cell = one.cells.get(column.place.name)
     if cell is None:
-        return ""
-    at = _point(one, cell)
+        return "fails" if column.place.name in one.failures and one.failures[column.place.name].final else ""
+    at = _point(one.row, cell.point)
     text = f"{cell.against.difference:+.4f}" if cell.share is None else _with_interval(cell.share, cell.interval)
     return f"{text} ({at})" if at and not one.row.untuned else text
 
 
-def _point(one: Standing, cell: Cell) -> str:
+def _neighbour(one: Standing) -> str:
+    if one.neighbour is None:
+        return ""
+    return "fails" if one.neighbour == -math.inf else f"{one.neighbour:.2f}"
+
+
+def _point(row: Row, point: Point) -> str:
     """The configuration with the paper's symbols; of a composition only what was tuned."""
-    _, symbols = describe(one.row.method)
-    fixed = set.intersection(*map(set, one.row.points)) if len(one.row.points) > 1 else set()
-    return " ".join(f"{symbols.get(key, key)}={value:g}" for key, value in cell.point if (key, value) not in fixed)
+    _, symbols = describe(row.method)
+    fixed = set.intersection(*map(set, row.points)) if len(row.points) > 1 else set()
+    return " ".join(f"{symbols.get(key, key)}={value:g}" for key, value in point if (key, value) not in fixed)
 
 
 def _with_interval(value: float | None, interval: tuple[float, float] | None) -> str:

@@ -1,12 +1,13 @@
 """What the runs of a store say about every row of the leaderboard.
 
 A place (a stream, or another setting) is on the board once both of its references are finished there. It counts in the mean and
-in the rank once every row of the board is finished there, and only if plain training has lost something there: otherwise
+in the rank once every row of the board has ended there, and only if plain training has lost something there: otherwise
 there is nothing to recover, and the share is not defined.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,13 +18,13 @@ from swr.bench.experiments.board import VANILLA, Row, fresh, references
 from swr.bench.experiments.run_description import command
 from swr.bench.experiments.study import Point, Setting
 from swr.bench.report.leaderboard.shares import Floats, interval, is_lost, ranks, resampled, share
-from swr.bench.report.selection import best
+from swr.bench.report.selection import best, failed
 from swr.bench.report.statistics import Comparison, paired
 from swr.bench.store import Record
 from swr.bench.training.online import final
 
 Records = Mapping[str, Record]
-"""finished runs by identity"""
+"""runs that have ended, by identity"""
 Interval = tuple[float, float]
 
 
@@ -67,7 +68,7 @@ class Cell:
     """the share in every draw of seeds; None where nothing was lost"""
     share: float | None
     neighbour: float | None
-    """the share of the worst configuration next to the chosen one, on the tuning seeds"""
+    """the share of the worst configuration next to the chosen one, on the tuning seeds; minus infinity if it failed"""
 
     @property
     def interval(self) -> Interval | None:
@@ -76,11 +77,23 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """Runs of a row on a place that ended with an error."""
+
+    points: tuple[Point, ...]
+    """the configurations; one that fails on the tuning seeds is not chosen"""
+    final: bool
+    """whether they leave the row without a cell"""
+
+
+@dataclass(frozen=True)
 class Standing:
     """A row with all that is known of it."""
 
     row: Row
     cells: Mapping[str, Cell]
+    """by place"""
+    failures: Mapping[str, Failure]
     """by place"""
     mean: float | None = None
     """of the shares over the places that count"""
@@ -110,13 +123,13 @@ def board(records: Records, rows: Sequence[Row], places: Sequence[Setting]) -> B
     """Put the board together.
 
     Args:
-        records: Finished runs by identity.
+        records: Runs that have ended, by identity.
         rows: The methods that belong to it.
         places: Where they are compared.
     """
     columns = [column for place in places if (column := _column(place, records)) is not None]
-    found = [Standing(row, {c.place.name: cell for c in columns if (cell := _cell(row, c, records))}) for row in rows]
-    shown = [one for one in found if one.cells]
+    found = [_standing(row, columns, records) for row in rows]
+    shown = [one for one in found if one.cells or one.failures]
     columns = [_counted(column, shown) for column in columns]
     counting = [column.place.name for column in columns if column.counts]
     ranked = _ranked([one for one in shown if all(name in one.cells for name in counting)], counting)
@@ -127,7 +140,7 @@ def board(records: Records, rows: Sequence[Row], places: Sequence[Setting]) -> B
 def value(config: RunConfig, records: Records) -> float | None:
     """What the score is made of: a stream's last tenth of tasks, else the test accuracy at the end; None if it is not done."""
     record = records.get(config.identity)
-    if record is None or record.last is None:
+    if record is None or record.status != "done" or record.last is None:
         return None
     return record.last.measures[LAST] if config.setting.metric.online else final(config, record.last)
 
@@ -148,19 +161,35 @@ def _column(place: Setting, records: Records) -> Column | None:
     return Column(place, values, complete if len(complete) == len(tuning) else {}, lost)
 
 
+def _standing(row: Row, columns: Sequence[Column], records: Records) -> Standing:
+    """A row without mean and rank."""
+    here = [column for column in columns if row.runs_in(column.place)]
+    cells = {column.place.name: cell for column in here if (cell := _cell(row, column, records))}
+    failures = {column.place.name: one for column in here if (one := _failure(row, column.place, records))}
+    return Standing(row, cells, failures)
+
+
+def _failure(row: Row, place: Setting, records: Records) -> Failure | None:
+    grid = row.grid(place)
+    out = failed(grid, records)
+    point = best(grid, records) if grid else row.points[0]
+    if point is None:
+        return Failure(out, final=len(out) == len(row.points)) if out else None
+    final = failed(row.reported(place, point), records)
+    return Failure((*out, *final), final=bool(final)) if out or final else None
+
+
 def _counted(column: Column, shown: Sequence[Standing]) -> Column:
     """The same, with the answer to whether it counts."""
-    here = [one for one in shown if one.row.runs_in(column.place)]
-    done = bool(here) and all(column.place.name in one.cells for one in here)
+    name = column.place.name
+    here = [one for one in shown if one.row.runs_in(column.place) and not (name in one.failures and one.failures[name].final)]
+    done = bool(here) and all(name in one.cells for one in here)
     return Column(column.place, column.values, column.tuning, column.lost, counts=column.lost and done)
 
 
 def _cell(row: Row, column: Column, records: Records) -> Cell | None:
     """A row on a place; None until its choice is made and all reported seeds are done."""
-    place = column.place
-    if not row.runs_in(place):
-        return None
-    grid = row.grid(place)
+    place, grid = column.place, row.grid(column.place)
     point = best(grid, records) if grid else row.points[0]
     configs = [] if point is None else row.reported(place, point)
     values = _values(configs, records)
@@ -188,9 +217,12 @@ def _neighbour(row: Row, point: Point, column: Column, records: Records) -> floa
         return None  # nothing was lost with these seeds
     found = []
     for one in near:
-        values = _values([config for config in row.grid(column.place) if config.hyper == one], records)
+        runs = [config for config in row.grid(column.place) if config.hyper == one]
+        values = _values(runs, records)
         if values:
             found.append(share(values, vanilla, new))
+        elif failed(runs, records):
+            found.append(-math.inf)
     return min(found, default=None)
 
 
@@ -206,6 +238,7 @@ def _ranked(standings: Sequence[Standing], counting: Sequence[str]) -> list[Stan
         Standing(
             standing.row,
             standing.cells,
+            standing.failures,
             mean,
             interval(drawn),
             1 + sum(other > mean for other in means),
