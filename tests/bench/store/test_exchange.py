@@ -426,3 +426,24 @@ def test_unfinished_runs_are_left_out_unless_asked_for(tmp_path):
     assert {row[0] for _, row in csv_files.read(tmp_path / "files")[0]} == {config(0).identity}
     assert export(tmp_path / "a", tmp_path / "files", unfinished=True).startswith("3 runs and 3 epochs of ")
     assert export(tmp_path / "a", tmp_path / "files").startswith("1 run and 2 epochs of "), "the store has the others"
+
+
+def test_the_last_epoch_alone_is_written_of_finished_runs_only(tmp_path):
+    done, broken = config(seed=1), config(seed=2)
+    finished(tmp_path / "a", done)
+    with Store(tmp_path / "a") as store:
+        store.add([broken], HERE)
+        store.record(broken.identity, [epoch(1)])
+        store.fail(broken.identity, "ValueError: diverged")
+        longer = replace(config(seed=3), epochs=(3,))
+        store.add([longer], HERE)
+        store.record(longer.identity, [any_epoch(number, total=3) for number in (1, 2)])
+        store.fail(longer.identity, "ValueError: diverged")
+    export(tmp_path / "a", tmp_path / "files", unfinished=True, last=True)
+    assert merge(tmp_path / "files", tmp_path / "b").added == 3
+    with Store(tmp_path / "b") as store:
+        assert {record.config.seed: record.status for record in store.runs()} == {1: "done", 2: "failed", 3: "failed"}
+    epochs = {}
+    for run, number, *_ in dump(tmp_path / "b")["metrics"]:
+        epochs.setdefault(run, []).append(number)
+    assert epochs == {done.identity: [2], broken.identity: [1], longer.identity: [1, 2]}

@@ -227,7 +227,7 @@ class Export:
     unfinished: Flag = False
     """Export also the runs that are waiting, running or failed."""
     last: Flag = False
-    """Export only the last epoch of each run: results without curves, in a small part of the size."""
+    """Export only the last epoch of a finished run: results without curves, in a small part of the size."""
     store: File = Path("swr.sqlite")
     """The file to export."""
 

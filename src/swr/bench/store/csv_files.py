@@ -53,7 +53,7 @@ def write(store: Store, folder: Path, *, unfinished: bool = False, last: bool = 
 
     Args:
         unfinished: Write also the runs that are waiting, running or failed.
-        last: Write only the last epoch of each run.
+        last: Write only the last epoch of a finished run.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -126,13 +126,14 @@ def _write(
     for row, config in zip(rows, configs, strict=True):
         run, newest = dict(zip(RUN, row, strict=True)), None
         epochs = db.execute(f"SELECT {METRICS} FROM metrics WHERE run = ? ORDER BY epoch", (row[0],)).fetchall()
-        for epoch in epochs[-1:] if last else epochs:
+        shortened = last and run["status"] == "done" and len(epochs) > 1
+        for epoch in epochs[-1:] if shortened else epochs:
             newest, count = dict(zip(METRICS.split(", "), epoch, strict=True)), count + 1
             put(metrics, row[0], *(newest[name] for name in EPOCH[1:]))
             for name, file in (("norms", norms), ("measures", measures)):
                 for key, value in json.loads(newest[name]).items():
                     put(file, row[0], newest["epoch"], key, value)
-        if last and len(epochs) > 1:
+        if shortened:
             run["facts"] = dumps({**json.loads(run["facts"] or "{}"), **LAST_ALONE})
         values = dict(config["hyper"])
         put(

@@ -51,7 +51,7 @@ def export(store: Path, folder: Path, *, unfinished: bool = False, last: bool = 
     Args:
         folder: It is created; files of an earlier export in it are replaced if the store has all of their runs.
         unfinished: Write also the runs that are waiting, running or failed.
-        last: Write only the last epoch of each run, a small part of the size; charts over epochs cannot be made from it.
+        last: Write only the last epoch of a finished run, a small part of the size; charts over epochs cannot be made from it.
 
     Returns:
         A sentence on what was written.
