@@ -17,7 +17,7 @@ def svg(board: Board) -> str:
             "mean": one.mean,
             "low": one.interval[0],
             "high": one.interval[1],
-            "swr": "swr" in one.row.name,
+            "ours": _ours(one.row.method),
         }
         for one in board.standings
         if one.mean is not None and one.interval is not None
@@ -35,7 +35,11 @@ def svg(board: Board) -> str:
     lines = (
         alt.Chart(alt.InlineData(values=[{"at": 0}, {"at": 1}])).mark_rule(strokeDash=[4, 3], color="#9a9a9a").encode(x="at:Q")
     )
-    chart = alt.layer(lines, bars, points, data=alt.InlineData(values=rows)).configure(**theme())
+    chart = (
+        alt.layer(lines, bars, points, data=alt.InlineData(values=rows))
+        .properties(padding={"left": 24, "right": 12, "top": 6, "bottom": 6})
+        .configure(**theme())
+    )
     text: str = vl_convert.vegalite_to_svg(chart.to_json())
     return text
 
