@@ -74,7 +74,8 @@ class Fire(Method):
     Args:
         iterations: of Newton and Schulz; None: exactly, which also lifts small singular values.
         layers: names of modules, in place of all; the source takes the query and key projections of a vision transformer.
-        optimizer_state: what the optimizer forgets of the weights, a policy of :mod:`swr.methods.tools.optimizer_state`.
+        optimizer_state: what the optimizer forgets of the weights, a policy of :mod:`swr.methods.tools.optimizer_state`;
+            ``"clear_all"`` is nearest to the authors' new optimizer, and was worse on streams (docs/leaderboard.md).
 
     References:
         I. Han et al., 2026, "FIRE: Frobenius-Isometry Reinitialization for Balancing the Stability-Plasticity Tradeoff", ICLR;

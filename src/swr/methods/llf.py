@@ -42,7 +42,8 @@ class LaterLayerForgetting(Method):
             first module that is forgotten. By default the last quarter of the layers, rounded up, is forgotten: of a ResNet-18
             the source's choice, ``layer4`` and ``fc``.
         initialise: re-initialises one layer; by default its own ``reset_parameters()``.
-        optimizer_state: what the optimizer forgets of the fresh weights, a policy of :mod:`swr.methods.tools.optimizer_state`.
+        optimizer_state: what the optimizer forgets of the fresh weights, a policy of :mod:`swr.methods.tools.optimizer_state`;
+            ``"clear_all"`` is nearest to the authors' new optimizer, and was worse on streams (docs/leaderboard.md).
 
     References:
         H. Zhou, A. Vani, H. Larochelle, A. Courville, 2022, "Fortuitous Forgetting in Connectionist Networks", ICLR; the
