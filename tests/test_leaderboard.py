@@ -70,7 +70,7 @@ def test_every_share_of_the_advice_stands_in_the_table(name, heading):
     table = page.partition(board_text.BEGIN)[2].partition("<details>")[0]
     table += page.partition("## What the optimizer forgets\n")[2].partition("\n## ")[0]
     advice = (ROOT / name).read_text().partition(heading)[2].partition("\n## ")[0]
-    claimed = re.findall(r"(?<![\d.])\d\.\d\d(?!\d)", advice)
+    claimed = re.findall(r"(?<![\d.])\d\.\d\d(?!\d)|[+-]0\.\d{4}", advice)
     assert len(claimed) > 8
     for one in claimed:
         assert re.search(rf"(?<![\d.]){re.escape(one)}(?!\d)", table), f"{one} is in no cell"

@@ -36,6 +36,7 @@ def test_the_notes_tell_what_is_missing_and_what_has_no_share():
     assert "swr-reinit has no row" in found
     flat = " ".join(notes(made(labels=lambda config: 0.5)))
     assert "random labels: a fresh network is not clearly better than plain training (+0.0000 over 3 seeds)" in flat
+    assert "cells are differences of accuracy to vanilla, 2 of 5 rows finished." in flat
 
 
 def test_every_cell_stands_with_its_accuracy_and_command():

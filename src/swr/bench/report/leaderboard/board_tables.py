@@ -80,12 +80,11 @@ def notes(board: Board) -> list[str]:
         name, compared = column.place.title, f"{lost:+.4f} over {n}"
         if not column.lost:
             text = f"a fresh network is not clearly better than plain training ({compared}), so that there is no share"
-            found.append(f"{name}: {text}; cells are differences of accuracy to vanilla.")
+            found.append(f"{name}: {text}; cells are differences of accuracy to vanilla, {_finished(board, column)}.")
         elif column.counts:
             found.append(f"{name}: a fresh network is better than plain training by {compared}.")
         else:
-            done = sum(name_ == column.place.name for one in board.standings for name_ in one.cells)
-            of = f"{done} of {plural(len(board.standings) + board.missing, 'row')} finished"
+            of = _finished(board, column)
             found.append(f"{name}: {of}; it will count in means and ranks when all rows of this page are finished there.")
     for one in board.standings:
         for column in board.columns:
@@ -100,6 +99,11 @@ def notes(board: Board) -> list[str]:
     found += [f"{name} has no row: it {why}." for name, why in LEFT_OUT.items()]
     found += [f"Costs were measured with {one}." for one in origins()]
     return found
+
+
+def _finished(board: Board, column: Column) -> str:
+    done = sum(column.place.name in one.cells for one in board.standings)
+    return f"{done} of {plural(len(board.standings) + board.missing, 'row')} finished"
 
 
 def _title(column: Column) -> str:
