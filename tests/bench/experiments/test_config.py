@@ -54,7 +54,7 @@ def test_every_field_is_part_of_the_identity(name: str):
 
 
 def test_identities_of_stored_results_stay():
-    with (Path(__file__).parents[3] / "results/runs.csv").open(newline="") as file:
+    with (Path(__file__).parents[3] / "results/paper/runs.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) > 100
     for row in rows:
