@@ -37,8 +37,8 @@ class HeadReset(Method):
         layers: names of the modules to reset, in place of this choice.
         initialise: re-initialises one layer; by default its own ``reset_parameters()``.
         optimizer_state: what the optimizer forgets of these layers (needs ``attach``), a policy of
-            :mod:`swr.methods.tools.optimizer_state`; by default nothing, as if the optimizer were not told. On streams the others
-            were better (docs/leaderboard.md).
+            :mod:`swr.methods.tools.optimizer_state`; by default nothing, as if the optimizer were not told. On streams the
+            others were better (docs/leaderboard.md).
     """
 
     name = "head-reset"
