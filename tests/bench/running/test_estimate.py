@@ -1,10 +1,13 @@
 """How long runs will take."""
 
 import pytest
+import torch
 from job_tasks import epoch
 
 from swr.bench import experiments
-from swr.bench.running.estimate import Estimator
+from swr.bench.data import load
+from swr.bench.running.estimate import Estimator, unit
+from swr.bench.training import Training
 
 
 def test_an_honest_estimate():
@@ -32,3 +35,26 @@ def test_a_first_stage_that_is_taken_over_takes_no_time():
     assert estimator.remaining([(one, None), (two, None)], 1) == pytest.approx(200)
     assert estimator.whole(two) == estimator.work([(two, None)]) == pytest.approx(50)
     assert estimator.work([(two, epoch(110, 150))]) == pytest.approx(40)
+
+
+def test_a_column_is_timed_with_whole_batches_and_with_its_evaluation(monkeypatch):
+    """A step costs a second and a hundredth for each example, as on a large network, and evaluating a quarter of the latter."""
+    [config] = experiments.expand("warm-start", columns=["digits-mlp"], methods=["vanilla"], seeds=1)
+    dataset, now = load("digits"), [0.0]
+
+    def train(self, indices):
+        now[0] += sum(1.0 + 0.01 * len(part) for part in indices.split(self.config.batch_size))
+        return torch.zeros(2)
+
+    def evaluate(self, feed, view, index):
+        now[0] += 0.0025 * len(index)
+        return torch.zeros(())
+
+    monkeypatch.setattr(Training, "pass_over", train)
+    monkeypatch.setattr(Training, "accuracy", evaluate)
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    estimator = Estimator()
+    estimator.calibrate(config, dataset, "cpu")
+    trained, tested = len(dataset.train.labels), len(dataset.test.labels)
+    epoch_of_all = trained / config.batch_size + 0.01 * trained + 0.0025 * tested
+    assert estimator.rate(config) * unit(config, 1) == pytest.approx(epoch_of_all, rel=1e-3)

@@ -7,9 +7,10 @@ any measurement there is no estimate.
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
+from torch import Tensor
 
 from swr.bench.data import Dataset
 from swr.bench.experiments import RunConfig
@@ -18,6 +19,7 @@ from swr.bench.training.process import flushed_denormals, keep_memory
 from swr.errors import OptionError
 
 EVALUATION = 0.06  # 10,000 test images, forward only, against 60,000 forward and backward
+ENOUGH = 0.25  # seconds to time something for
 
 Timing = tuple[RunConfig, int, int, float]
 """A configuration, a stage, how many epochs of it were measured, and their mean seconds."""
@@ -55,7 +57,7 @@ class Estimator:
         self._starts.append(seconds)
 
     def calibrate(self, config: RunConfig, dataset: Dataset, device: str) -> None:
-        """Learn from a part of an epoch that is trained now and discarded, about half a second of it."""
+        """Learn from parts of an epoch that are trained and evaluated now and discarded, a few batches of each."""
         if config.setting.interactive:
             raise OptionError("an agent is timed in its first run.")
         threads = torch.get_num_threads()
@@ -64,16 +66,16 @@ class Estimator:
         try:
             with flushed_denormals(), torch.random.fork_rng(devices=[]):
                 training = Training(config, dataset, device)
-                indices, count, seconds = training.material.stages[-1].indices, 16, 0.0
-                training.pass_over(indices[:4])  # the first pass also allocates what later ones use
-                while seconds < 0.25 and count < 2 * len(indices):
-                    begin = time.perf_counter()
-                    training.pass_over(indices[:count])[0].item()
-                    seconds = time.perf_counter() - begin
-                    measured, count = min(count, len(indices)), 2 * count
+                stages = training.material.stages
+                training.show(len(stages) - 1)
+                task, train = training.task, stages[-1].indices
+                test = torch.arange(len(training.test), device=device) if task.tested is None else task.tested
+                training.pass_over(train[:4])  # the first pass also allocates what later ones use
+                seconds = timed(lambda part: training.pass_over(part)[0].item(), train, config.batch_size)
+                seconds += timed(lambda part: training.accuracy(training.test, task.test, part).item(), test, config.batch_size)
         finally:
             torch.set_num_threads(threads)
-        self._add(config, measured / len(indices) * config.setting.share(config, len(config.epochs) - 1), seconds)
+        self._add(config, unit(config, len(config.epochs) - 1), seconds)
 
     def rate(self, config: RunConfig) -> float | None:
         """Seconds per unit of work for a run like this one."""
@@ -113,6 +115,23 @@ class Estimator:
         for key in _keys(config):
             self._units[key] += units
             self._seconds[key] += seconds
+
+
+def timed(work: Callable[[Tensor], object], examples: Tensor, batch: int) -> float:
+    """Seconds that the work on all examples takes, from a part of them: whole batches, since a small one costs more an example.
+
+    Args:
+        batch: How many examples are taken first; twice as many until they take a quarter of a second.
+    """
+    count, seconds = min(batch, len(examples)), 0.0
+    while count:
+        begin = time.perf_counter()
+        work(examples[:count])
+        seconds = time.perf_counter() - begin
+        if seconds >= ENOUGH or count == len(examples):
+            return seconds * len(examples) / count
+        count = min(2 * count, len(examples))
+    return seconds
 
 
 def unit(config: RunConfig, stage: int) -> float:

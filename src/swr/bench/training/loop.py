@@ -168,7 +168,7 @@ class Training:
         begin = time.perf_counter()
         number = self.done + 1
         index, first = self._stage(number)
-        self._show(index)
+        self.show(index)
         at_start = None
         if first and index > 0:
             loss_fn = self._loss if self.task.train.hidden is None else self.loss
@@ -196,6 +196,12 @@ class Training:
             seconds=time.perf_counter() - begin,
             measures=measures,
         )
+
+    def show(self, stage: int) -> None:
+        """Turn to what a stage shows, if that is not shown yet."""
+        if stage != self._shown:
+            found = self.scenario.task(self.config, stage, self.material.train, self.material.test, self._classes)
+            self.task, self._shown = found.to(self.device), stage
 
     def pass_over(self, indices: Tensor, rates: Iterable[float] | None = None) -> tuple[Tensor, Tensor]:
         """Train on these examples once, in a random order; returns mean loss and accuracy, still on the device.
@@ -294,12 +300,6 @@ class Training:
         """The learning rate of each step of an epoch."""
         steps = range(self._steps[number - 1], self._steps[number])
         return [lr_at(self.config, number, step, self._steps[-1]) for step in steps]
-
-    def _show(self, stage: int) -> None:
-        """Compute what a stage shows."""
-        if stage != self._shown:
-            found = self.scenario.task(self.config, stage, self.material.train, self.material.test, self._classes)
-            self.task, self._shown = found.to(self.device), stage
 
     def _stage(self, number: int) -> tuple[int, bool]:
         """The stage of an epoch, and whether it is the stage's first."""
