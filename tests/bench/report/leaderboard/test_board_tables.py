@@ -39,6 +39,20 @@ def test_the_notes_tell_what_is_missing_and_what_has_no_share():
     assert "cells are differences of accuracy to vanilla, 2 of 5 rows finished." in flat
 
 
+def test_the_notes_name_rows_that_were_best_at_an_end_of_what_was_tried():
+    def rising(config):
+        return plausible(config) + sum(0.1 * value for key, value in config.hyper if key == "growth")
+
+    with Store(":memory:") as store:
+        fill(store, PIXELS, SOME[:3], rising)
+        found = board(fill(store, LABELS, SOME[:3], plausible), SOME, [PIXELS, LABELS])
+    at = {one.row.name: {name: dict(cell.point) for name, cell in one.cells.items()} for one in found.standings}
+    assert at["swr-budget"] == {"permuted-pixels": {"growth": 3.0}, "random-labels": {"growth": 1.2}}
+    [note] = [note for note in notes(found) if "best at" in note]
+    assert note.startswith("permuted pixels: ")
+    assert note.endswith("one beyond may be better: SWR, budget.")
+
+
 def test_every_cell_stands_with_its_accuracy_and_command():
     table = accuracies(made(labels=plausible))
     assert [row[:4] for row in table.rows[:2]] == [

@@ -92,12 +92,25 @@ def notes(board: Board) -> list[str]:
                 words = ", ".join(_point(one.row, point) or "its one configuration" for point in failure.points)
                 end = "the row has no cell there" if failure.final else "not chosen"
                 found.append(f"{one.row.title}: {words} failed on {column.place.title}, {end}.")
+    found += _edges(board)
     if board.missing:
         found.append(f"{plural(board.missing, 'row')} not finished in any of these places.")
     if any(set(NOT_IN_STREAMS) & set(one.row.method.split("+")) for one in board.standings):
         found.append("Rows with EMA have no cell for streams: online accuracies are measured on the weights that are trained.")
     found += [f"{name} has no row: it {why}." for name, why in LEFT_OUT.items()]
     found += [f"Costs were measured with {one}." for one in origins()]
+    return found
+
+
+def _edges(board: Board) -> list[str]:
+    """Which rows were best at the first or the last of at least three values, place by place."""
+    found = []
+    for column in board.columns:
+        cells = [(one.row, one.cells.get(column.place.name)) for one in board.standings if len(one.row.points) > 2]
+        at = [row.title for row, cell in cells if cell is not None and cell.point in (row.points[0], row.points[-1])]
+        if column.lost and at:
+            text = "best at the first or the last of the values tried, so that one beyond may be better"
+            found.append(f"{column.place.title}: {text}: {'; '.join(at)}.")
     return found
 
 
