@@ -38,6 +38,15 @@ def test_vgg16_has_the_published_size_sixteen_layers_and_no_dropout():
     assert [module.out_features for module in model if isinstance(module, nn.Linear)] == [4096, 4096, 200]
 
 
+def test_thin_vgg16_has_the_same_layers_at_a_quarter_of_the_width():
+    with torch.device("meta"):
+        wide, thin = (models.build(name, (3, 32, 32), 100) for name in ("vgg16", "vgg16thin"))
+    assert [type(module) for module in thin] == [type(module) for module in wide]
+    for few, many in zip(list(thin.parameters())[:-2], list(wide.parameters())[:-2], strict=True):
+        assert 4 * len(few) == len(many)
+    assert round(sum(p.numel() for p in thin.parameters()) / 1e6, 1) == 2.2
+
+
 def test_the_cnn_pools_behind_each_activation_and_normalises_in_front_of_it():
     kinds = [type(module).__name__ for module in models.build("cnnbn", (3, 32, 32), 10)]
     block = ["Conv2d", "BatchNorm2d", "ReLU", "MaxPool2d"]

@@ -14,14 +14,9 @@ COLUMNS: dict[str, Column] = {
     column.name: column
     for column in (
         *FIVE,
-        Column(
-            "cifar100-vgg16",
-            "cifar100",
-            "vgg16",
-            "CIFAR-100 (VGG-16)",
-            seeds=3,
-            hyper=FIVE[-1].hyper,
-            hyper_of=FIVE[-1].name,
+        *(
+            Column(f"cifar100-{model}", "cifar100", model, title, seeds=3, hyper=FIVE[-1].hyper, hyper_of=FIVE[-1].name)
+            for model, title in (("vgg16", "CIFAR-100 (VGG-16)"), ("vgg16thin", "CIFAR-100 (VGG-16, quarter width)"))
         ),
         Column("cifar10-vit", "cifar10", "vit", "CIFAR-10 (ViT)", seeds=3),
         Column("cifar100-vit", "cifar100", "vit", "CIFAR-100 (ViT)", seeds=3),
@@ -33,7 +28,8 @@ COLUMNS: dict[str, Column] = {
         Column("cartpole-ppoln", "cartpole", "ppoln", "CartPole (PPO, LayerNorm)", made_for="changing-channels"),
     )
 }
-"""those of the paper, its VGG-16 on smaller images, transformers, then what needs no download: digits, and what is generated"""
+"""those of the paper, its VGG-16 on smaller images and at a quarter of the width, transformers, then what needs no download:
+digits, and what is generated"""
 
 
 def find_column(name: str) -> Column:

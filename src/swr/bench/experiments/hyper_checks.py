@@ -12,8 +12,8 @@ from swr.bench.experiments.column import Column, Hyper
 from swr.bench.experiments.models import build
 from swr.errors import OptionError, SWRError
 
-SMALL = {"vgg16": "cnnbn"}
-"""a small network of the same kind of layers, for those that take long to make"""
+SMALL = {"vgg16": "cnnbn", "vgg16thin": "cnnbn"}
+"""a small network of the same kind of layers, for those that take long to make or need larger images"""
 
 
 def check_hyper(column: Column, method: str, hyper: Hyper) -> None:

@@ -9,6 +9,8 @@ cnnbnpad   cnnbn with it and no bias in the convolutions, as in the public code 
            mentions neither
 vgg16      thirteen 3x3 convolutions with batch normalisation and ReLU, five 2x2 max-poolings, no 7x7 pool;
            4096 - 4096 - classes, no dropout
+vgg16thin  the same with a quarter of the channels and hidden units, 2.2 M parameters: the depth of VGG-16 for a
+           processor; not the paper's
 vit        the small vision transformer of ``vision_transformer.py``, which is not the paper's
 dqn, ppo   the networks of agents of ``agent_networks.py``; dqnln, ppoln: with LayerNorm
 """
@@ -125,6 +127,11 @@ def vgg16(
     return _channels_last(nn.Sequential(*layers))
 
 
+def vgg16thin(shape: Shape, classes: int) -> nn.Sequential:
+    """VGG-16 at a quarter of its width."""
+    return vgg16(shape, classes, widths=[width // 4 for width in VGG16], hidden=1024)
+
+
 @dataclass(frozen=True)
 class Model:
     """A network by name."""
@@ -147,6 +154,7 @@ MODELS: dict[str, Model] = {
     "cnnpad": Model(cnnpad),
     "cnnbnpad": Model(cnnbnpad, normalised=True),
     "vgg16": Model(vgg16, normalised=True),
+    "vgg16thin": Model(vgg16thin, normalised=True),
     "vit": Model(VisionTransformer, clip=0.5),
     "dqn": Model(dqn, agent="dqn"),
     "dqnln": Model(dqnln, agent="dqn"),
