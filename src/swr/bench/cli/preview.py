@@ -16,7 +16,7 @@ from swr.errors import SWRError
 
 
 def preview(title: str, configs: Sequence[RunConfig], path: Path, workers: int, folder: Path | None, device: str) -> int:
-    """List the runs and estimate the time; a column that was never measured on this machine is timed for half a second.
+    """List the runs and estimate the time; a column that was never measured here is timed on a few batches.
 
     Args:
         title: What would be run.

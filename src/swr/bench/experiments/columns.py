@@ -16,7 +16,7 @@ COLUMNS: dict[str, Column] = {
         *FIVE,
         *(
             Column(f"cifar100-{model}", "cifar100", model, title, seeds=3, hyper=FIVE[-1].hyper, hyper_of=FIVE[-1].name)
-            for model, title in (("vgg16", "CIFAR-100 (VGG-16)"), ("vgg16thin", "CIFAR-100 (VGG-16, quarter width)"))
+            for model, title in (("vgg16", "CIFAR-100 (VGG-16)"), ("vgg16thin", "CIFAR-100 (thin VGG-16)"))
         ),
         Column("cifar10-vit", "cifar10", "vit", "CIFAR-10 (ViT)", seeds=3),
         Column("cifar100-vit", "cifar100", "vit", "CIFAR-100 (ViT)", seeds=3),
