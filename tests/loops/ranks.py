@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,11 @@ def _rank(rank: int, world: int, folder: str, work: Callable[..., Any], args: tu
         dist.barrier()
     finally:
         dist.destroy_process_group()
+    # All is done and saved. The interpreter's own end is left out: a gloo thread that asks for the GIL then is ended inside
+    # a C++ frame, and the process aborts ("terminate called without an active exception"; pytorch/pytorch#179291).
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def ddp(rank: int, world: int, span: Span) -> Outcome:
