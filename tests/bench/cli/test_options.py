@@ -1,5 +1,6 @@
 """Help texts."""
 
+import itertools
 import subprocess
 import sys
 
@@ -36,6 +37,18 @@ def test_help_fits_80_columns_and_shows_what_a_person_would_type(swr, monkeypatc
     assert [text for text in out.splitlines() if len(text) > 80] == []
     for internal in ("{None}", "INT", "STR", "FLOAT", "PATH]", "[*", "(default: )", "{quickstart"):
         assert internal not in out.replace("folder:PATH", "")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_sentences_of_the_help_are_filled_to_their_width(swr, monkeypatch, name):
+    """A line break of the source would stand in the middle of a sentence."""
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = swr(f"{name} --help")
+    boxed = [line.strip("│").rstrip() for line in out.splitlines() if line.startswith("│")]
+    for line, after in itertools.pairwise(boxed):
+        indent = len(after) - len(after.lstrip())
+        if line.startswith(" " * 6) and after.startswith(" " * 6) and line[indent : indent + 1].strip():
+            assert len(line) + 1 + len(after.split()[0]) > 77, (line, after)
 
 
 @pytest.mark.parametrize("width", [60, 120])

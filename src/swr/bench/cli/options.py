@@ -71,8 +71,7 @@ class Run:
     columns: Annotated[Names, arg(metavar="COLUMN …", help_behavior_hint="(default: the paper's)")] = ()
     """Such as mnist-mlp: columns above, or any other DATASET-MODEL."""
     methods: Annotated[Names, arg(metavar="METHOD …", help_behavior_hint="(default: the paper's)")] = ()
-    """Such as vanilla swr: names that `swr methods` lists, MODULE:CLASS for one of your own, NAME+NAME for several at
-    once, or cold for vanilla from scratch."""
+    """Names that `swr methods` lists, MODULE:CLASS for your own, NAME+NAME for several at once, cold: vanilla from scratch."""
     seeds: Seeds = None
     """How many seeds, 0 … N-1, or which, such as 100-109."""
     epochs_scale: Factor = 1.0
@@ -194,8 +193,7 @@ class Report:
     pdf: Images = None
     """The same as PDF."""
     markdown: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """Also write the tables, the command of each cell, and the charts of --png as Markdown; in an existing file only what
-    stands between the report's marks is replaced."""
+    """Also write tables, the commands of the cells and the charts of --png as Markdown; in a FILE with marks, between them."""
     watch: Flag = False
     """Serve the page on this machine and keep it up to date until Ctrl-C (in the background: until kill)."""
     port: Whole = 8765
@@ -330,15 +328,13 @@ class Diagnose:
     checkpoint: Annotated[Path, arg(metavar="FILE")]
     """The trained network: a state dict, or a dict with one under "model", "state_dict" or "model_state_dict"."""
     data: Annotated[str | None, arg(metavar="DATA", help_behavior_hint="(default: none, use --input)")] = None
-    """PACKAGE.MODULE:BATCHES, pairs of inputs and targets or a function that returns them; or a .pt file with inputs and
-    targets as two tensors."""
+    """PACKAGE.MODULE:BATCHES, pairs of inputs and targets or a function that returns them; or a .pt file of two tensors."""
     input: Annotated[str | None, arg(metavar="SHAPE", help_behavior_hint="(default: none, use --data)")] = None
     """Without data: the shape of one batch, 128x3x32x32."""
     loss: Literal["cross_entropy", "mse"] = "cross_entropy"
     """The loss function."""
     targets: Literal["auto", "given", "relabelled", "shuffled"] = "auto"
-    """Train on the targets as given, with other labels for the classes (a related task), or shuffled over the examples (an
-    unrelated one); auto relabels if the network knows the batches."""
+    """As given, with other labels for the classes (a related task), shuffled (an unrelated one); auto: relabelled if known."""
     steps: Whole = 500
     """How long each network trains."""
     seeds: Whole = 5

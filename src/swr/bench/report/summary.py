@@ -76,7 +76,7 @@ def _cells(table: Table, told: set[tuple[str, ...]]) -> Iterator[str]:
     if done <= told:
         return
     told |= done
-    yield "| cell | time of one core | command |"
+    yield "| cell | wall time | command |"
     yield "| :-- | --: | :-- |"
     for row in table.rows:
         for column, cell in zip(table.columns, row.cells, strict=True):
