@@ -1,7 +1,9 @@
 """The results that come with the project: the page about them says what they say, and every number of it can be made again."""
 
+import itertools
 import re
 import shlex
+import statistics
 import sys
 from pathlib import Path
 
@@ -58,6 +60,24 @@ def test_every_number_of_the_account_stands_in_the_report(name, least):
     assert len(claimed) > least
     for number in claimed:
         assert re.search(rf"(?<![\d.])0?{re.escape(number.removeprefix('0'))}(?!\d)", report), f"{number} is in no table"
+
+
+def test_the_table_of_balancedness_is_that_of_the_stored_runs(tmp_path):
+    exchange.merge(ROOT / "results" / "balancedness", tmp_path / "swr.sqlite")
+    stored = load(tmp_path / "swr.sqlite")
+    ends = {}
+    for record in stored.records:
+        end = stored.epochs[record.id][-1]
+        assert (end.epoch, record.status) == (200, "done")
+        ends.setdefault(record.config.method, []).append({**end.measures, "test": end.test_accuracy})
+    theory = (ROOT / "docs/theory.md").read_text()
+    assert f"{len(ends['vanilla'])} seeds" in theory
+    for p, q in itertools.product((1, 2), repeat=2):
+        means = [statistics.mean(end[f"l{p},{q} over minimum"] for end in ends[method]) for method in ("vanilla", "swr")]
+        [row] = [line for line in theory.splitlines() if line.startswith(f"| l_{{{p},{q}}} over its minimum |")]
+        assert row.endswith(f" | {means[0]:.2f} | {means[1]:.2f} |")
+    accuracies = [statistics.mean(end["test"] for end in ends[method]) for method in ("vanilla", "swr")]
+    assert f"| {accuracies[0]:.4f} | {accuracies[1]:.4f} |".replace("0.", ".") in theory
 
 
 def part(path, heading):
