@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from swr.bench.experiments import COLUMNS, column_title, experiments
 from swr.bench.experiments.run_description import origin, standard
 from swr.bench.store import Record
-from swr.bench.words import plural
+from swr.bench.words import listed, plural
 
 if TYPE_CHECKING:
     from swr.bench.report.tables import Row
@@ -119,7 +119,7 @@ def _sizes(records: Iterable[Record]) -> list[str]:
 
 
 def _where(values: dict[str, list[str]], several: bool) -> str:
-    return ", ".join(f"{text} on {' and '.join(places)}" if several else text for text, places in values.items())
+    return ", ".join(f"{text} on {listed(places)}" if several else text for text, places in values.items())
 
 
 def _shared(records: Iterable[Record]) -> list[str]:
