@@ -341,7 +341,10 @@ def test_the_stored_runs_fit_a_page_that_is_read_to_its_end(open_page, published
     assert box["y"] < 900
     if width == 1440:
         assert box["y"] + box["height"] < 900, "the matrix is on the first screen"
-    assert page.locator(".matrix thead tr:nth-child(2) th").count() == len({(run["experiment"], run["column"]) for run in runs})
+    tried = {("generalization", "cifar100-cnnbnpad")}  # with another column's λ: in the tables of what was tried
+    columns = {(run["experiment"], run["column"]) for run in runs}
+    assert tried < columns
+    assert page.locator(".matrix thead tr:nth-child(2) th").count() == len(columns - tried)
     shades = page.evaluate(SHADES)
     assert len(shades) > 10
     assert all(re.search(r"[+−]\d+(\.\d)? sd", text) for _, _, text in shades), "no cell says by its colour alone what it says"
