@@ -71,7 +71,8 @@ def test_the_table_of_balancedness_is_that_of_the_stored_runs(tmp_path):
         assert (end.epoch, record.status) == (200, "done")
         ends.setdefault(record.config.method, []).append({**end.measures, "test": end.test_accuracy})
     theory = (ROOT / "docs/theory.md").read_text()
-    assert f"{len(ends['vanilla'])} seeds" in theory
+    assert len(ends["vanilla"]) == len(ends["swr"])
+    assert f"(`swr run balancedness`, {len(ends['swr'])} seeds, raw runs in" in theory
     for p, q in itertools.product((1, 2), repeat=2):
         means = [statistics.mean(end[f"l{p},{q} over minimum"] for end in ends[method]) for method in ("vanilla", "swr")]
         [row] = [line for line in theory.splitlines() if line.startswith(f"| l_{{{p},{q}}} over its minimum |")]

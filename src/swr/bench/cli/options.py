@@ -334,7 +334,7 @@ class Diagnose:
     loss: Literal["cross_entropy", "mse"] = "cross_entropy"
     """The loss function."""
     targets: Literal["auto", "given", "relabelled", "shuffled"] = "auto"
-    """As given, with other labels for the classes (a related task), shuffled (an unrelated one); auto: relabelled if known."""
+    """As given, with other labels (a related task), shuffled (an unrelated one); auto: relabelled if the network knows them."""
     steps: Whole = 500
     """How long each network trains."""
     seeds: Whole = 5

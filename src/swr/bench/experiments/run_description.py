@@ -13,6 +13,7 @@ from swr.bench.experiments.config import RunConfig
 from swr.bench.experiments.expansion import check_line, configure, settings
 from swr.bench.experiments.paper import experiments, find_experiment
 from swr.bench.experiments.published import TUNED
+from swr.bench.words import listed
 from swr.errors import SWRError
 
 Deviations = tuple[tuple[str, object], ...]
@@ -188,7 +189,7 @@ def _words(config: RunConfig, name: str, of: str) -> str:
         case "label_noise":
             return f"{100 * value:g} % noisy labels"
         case "lr_drops":
-            return f"learning rate falls at epoch {' and '.join(map(str, value))}" if value else "learning rate never falls"
+            return f"learning rate falls at epoch {listed([*map(str, value)])}" if value else "learning rate never falls"
         case "lr_schedule":
             return f"learning rate by {value}"
         case "clip":
