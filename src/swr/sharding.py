@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from swr.errors import ModelError
-
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.tensor import DTensor
@@ -43,24 +41,35 @@ def narrowed(tensor: Tensor, axis: int, start: int, stop: int) -> Tensor:
     sharded = as_sharded(tensor)
     if sharded is None:
         return tensor.detach().narrow(axis, start, stop - start)
-    from torch.distributed.tensor import DTensor, Shard
-    from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+    from torch.distributed.tensor import DTensor
 
-    here, shape = local(tensor), list(tensor.shape)
-    if any(p.is_shard(axis) and type(p) is not Shard for p in sharded.placements):
-        raise ModelError(
-            f"a parameter of shape {tuple(shape)} is used in blocks along axis {axis} and sharded in strides along it, which "
-            "is not supported; shard it along another axis."
-        )
-    _, offsets = compute_local_shape_and_global_offset(tensor.shape, sharded.device_mesh, sharded.placements)
-    first = min(max(start - offsets[axis], 0), here.shape[axis])
-    last = min(max(stop - offsets[axis], first), here.shape[axis])
+    here, shape, held = local(tensor), list(tensor.shape), _held(sharded, axis)
+    first, last = torch.searchsorted(held, torch.tensor([start, stop], device="cpu")).tolist()
     shape[axis] = stop - start
     whole = torch.empty(shape, device="meta")
     part = here.narrow(axis, first, last - first)
     return DTensor.from_local(
         part, sharded.device_mesh, sharded.placements, run_check=False, shape=whole.shape, stride=whole.stride()
     )
+
+
+def _held(tensor: DTensor, axis: int) -> Tensor:
+    """Which entries along an axis this rank holds, in order.
+
+    FSDP2 on top of tensor parallelism shards an axis twice, along the outer dimension of the mesh in strides
+    (``_StridedShard``). What a rank holds is then not always one interval, but its order is the tensor's.
+    """
+    entries = torch.arange(tensor.shape[axis], device="cpu")
+    coordinate = tensor.device_mesh.get_coordinate()
+    if coordinate is None:
+        return entries[:0]
+    for dimension, placement in enumerate(tensor.placements):
+        if getattr(placement, "dim", None) == axis:
+            pieces = entries.chunk(getattr(placement, "split_factor", 1))
+            own = [piece.chunk(tensor.device_mesh.size(dimension)) for piece in pieces]
+            at = coordinate[dimension]
+            entries = torch.cat([parts[at] for parts in own if at < len(parts)] or [entries[:0]])
+    return entries
 
 
 class Sum:
@@ -77,8 +86,11 @@ class Sum:
         members: dict[tuple[DeviceMesh, tuple[bool, ...]], list[int]] = {}
         for i, tensor in enumerate(tensors):
             sharded = as_sharded(tensor)
-            if sharded is not None and any(placement.is_shard() for placement in sharded.placements):
-                dimensions = tuple(placement.is_shard() for placement in sharded.placements)
+            if sharded is None:
+                continue
+            # a _StridedShard, the outer of two shards of one axis, says False to is_shard()
+            dimensions = tuple(not placement.is_replicate() for placement in sharded.placements)
+            if any(dimensions):
                 members.setdefault((sharded.device_mesh, dimensions), []).append(i)
         self._groups: list[tuple[DeviceMesh, tuple[bool, ...], Tensor]] = []
         for (mesh, dimensions), indices in members.items():

@@ -26,6 +26,7 @@ from torch.utils._pytree import tree_map_only
 from swr.algebra.aliases import merge_aliases
 from swr.algebra.dtypes import refuse_mixed_dtypes
 from swr.errors import ModelError
+from swr.sharding import as_sharded
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,12 @@ def refuse_wrapped(model: nn.Module) -> None:
                     f"{name or 'the model'} is already wrapped by {wrappers[kind.__name__]}; analyse the plain model first "
                     "(plan = swr.analyze(model, example_inputs)), wrap it afterwards, and pass plan=plan."
                 )
+    for name, parameter in model.named_parameters():
+        if as_sharded(parameter) is not None:
+            raise ModelError(
+                f"{name} is already distributed (a DTensor); analyse the plain model first "
+                "(plan = swr.analyze(model, example_inputs)), parallelise it afterwards, and pass plan=plan."
+            )
 
 
 def refuse_unready(model: nn.Module) -> None:
