@@ -1,14 +1,19 @@
 """What the user sees while runs are executed."""
 
+from collections import Counter
+
 from job_tasks import epoch
 from rich.console import Console
 
 from swr.bench import experiments
+from swr.bench.experiments import RunConfig
+from swr.bench.running import estimate, progress
 from swr.bench.running.estimate import Estimator
 from swr.bench.running.progress import view
 
 
-def test_the_live_view_shows_bars_and_the_time_left(folder):
+def test_the_live_view_shows_bars_and_the_time_left(folder, monkeypatch):
+    monkeypatch.setattr(progress, "REDRAW", 0.0)
     configs = experiments.expand("quickstart", seeds=1)
     with (folder / "screen").open("w+") as screen:
         console = Console(file=screen, force_terminal=True, width=120, color_system=None)
@@ -67,3 +72,46 @@ def test_a_run_that_took_over_its_first_stage_says_so_and_teaches_no_time(folder
             lines.done(other)
         log.seek(0)
         assert "seed 0  test accuracy 10.1000, its first 100 epochs taken over  (1 of 2)" in log.read()
+
+
+def test_drawing_computes_only_what_an_epoch_has_changed(folder, monkeypatch):
+    """The driver shares its cores with the runs: neither identities nor the cost of every epoch are computed at each tick."""
+    configs = experiments.expand("permuted-pixels", columns=["digits-mlp"], methods=["vanilla", "swr"], seeds=3)
+    monkeypatch.setattr(progress, "REDRAW", 0.0)
+    with (folder / "screen").open("w+") as screen:
+        console = Console(file=screen, force_terminal=True, width=120, color_system=None)
+        with view("permuted-pixels", console, Estimator(), workers=2) as live:
+            live.open(configs, done=[], begun={})
+            live.began(configs[1])
+            live.tick()
+            calls = Counter()
+            for owner, name in ((RunConfig, "to_dict"), (estimate, "_units")):
+                monkeypatch.setattr(owner, name, counted(getattr(owner, name), calls, name))
+            for number in range(1, 4):
+                live.epoch(configs[1], epoch(number, configs[1].total, measures={"average online accuracy": 0.5}))
+                for _ in range(5):
+                    live.tick()
+    assert calls == {"_units": 3}
+
+
+def counted(function, calls, name):
+    def call(*given):
+        calls[name] += 1
+        return function(*given)
+
+    return call
+
+
+def test_the_live_view_draws_a_few_times_a_second_however_short_an_epoch_is(folder, monkeypatch):
+    configs = experiments.expand("quickstart", seeds=1)
+    monkeypatch.setattr(progress, "REDRAW", 3600.0)
+    with (folder / "screen").open("w+") as screen:
+        console = Console(file=screen, force_terminal=True, width=120, color_system=None)
+        with view("quickstart", console, Estimator(), workers=2) as live:
+            live.open(configs, done=[], begun={})
+            live.tick()
+            drawn = []
+            monkeypatch.setattr(live._live, "refresh", lambda: drawn.append(1))
+            for _ in range(50):
+                live.tick()
+            assert not drawn

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from swr import methods
@@ -131,7 +132,7 @@ class RunConfig:
         cold = "cold" if self.cold else ""
         return " ".join(filter(None, [self.experiment, self.column, self.method, cold, self.hyper_text, f"seed {self.seed}"]))
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """16 hexadecimal digits: the start of the SHA-256 of the whole configuration as canonical JSON."""
         text = json.dumps({**self.to_dict(), "protocol": PROTOCOL}, sort_keys=True, separators=(",", ":"), allow_nan=False)

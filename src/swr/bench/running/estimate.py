@@ -40,6 +40,8 @@ class Estimator:
         self._units: dict[tuple[object, ...], float] = defaultdict(float)
         self._starts: list[float] = []
         self._spared: dict[str, int] = {}
+        self._known_units: dict[tuple[str, bool], tuple[int, float]] = {}
+        """by run, whole or what is left of it: the epochs behind it, and the units after them"""
         for config, stage, epochs, seconds in history:
             self._add(config, epochs * unit(config, stage), epochs * seconds)
 
@@ -86,7 +88,7 @@ class Estimator:
 
     def whole(self, config: RunConfig) -> float:
         """The work of a whole run: seconds where that is known, else units."""
-        return self._left(config, None) * (self.rate(config) or 1.0)
+        return self._units_after(config, self._spared.get(config.identity, 0), whole=True) * (self.rate(config) or 1.0)
 
     def work(self, runs: Sequence[tuple[RunConfig, Epoch | None]]) -> float:
         """The work that is left of these runs, measured as in :meth:`whole`."""
@@ -109,7 +111,16 @@ class Estimator:
 
     def _left(self, config: RunConfig, last: Epoch | None) -> float:
         """The units of work that are left of a run."""
-        return _units(config, max(last.epoch if last else 0, self._spared.get(config.identity, 0)))
+        past = max(last.epoch if last else 0, self._spared.get(config.identity, 0))
+        return self._units_after(config, past, whole=False)
+
+    def _units_after(self, config: RunConfig, past: int, *, whole: bool) -> float:
+        """The cost of a run's epochs after the first ``past``, computed again only when these are more."""
+        key = config.identity, whole
+        known = self._known_units.get(key)
+        if known is None or known[0] != past:
+            known = self._known_units[key] = past, _units(config, past)
+        return known[1]
 
     def _add(self, config: RunConfig, units: float, seconds: float) -> None:
         for key in _keys(config):

@@ -18,6 +18,8 @@ from swr.bench.training import Epoch
 from swr.bench.training.online import in_words
 from swr.bench.words import duration, plural
 
+REDRAW = 0.2  # seconds between two pictures of the live view
+
 
 class View:
     """Receives what happens to runs; ``tick`` is called several times a second. This one shows nothing."""
@@ -200,6 +202,8 @@ class Lines(View):
 class Bars(Lines):
     """The live view: one bar for everything, one line for each running run; what ended is printed above."""
 
+    _drawn = 0.0
+
     def __enter__(self) -> "Bars":
         self._live = Live(console=self.console, auto_refresh=False, transient=True, get_renderable=self._render)
         self._live.start()
@@ -210,8 +214,10 @@ class Bars(Lines):
         self._live.stop()
 
     def tick(self) -> None:
-        """Draw."""
-        self._live.refresh()
+        """Draw, at most every REDRAW seconds: epochs of small networks end more often."""
+        if time.monotonic() - self._drawn >= REDRAW:
+            self._live.refresh()
+            self._drawn = time.monotonic()
 
     def _render(self) -> RenderableType:
         wide = self.console.width >= 100
