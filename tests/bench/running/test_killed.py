@@ -115,6 +115,26 @@ def test_a_killed_parent_takes_its_workers_along_and_the_same_command_goes_on(tm
             assert rows(store.epochs(config.identity)) == undisturbed(config, tmp_path)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_whole_group_stops_in_order_and_leaves_a_checkpoint(number, tmp_path):
+    """As `scancel`, systemd and a closed terminal send it: to the driver and to every worker."""
+    path = tmp_path / "s.sqlite"
+    options = ["--seeds", "1", "--epochs-scale", "20", "--methods", "vanilla", "--store", str(path), "--workers", "1"]
+    command = [sys.executable, "-m", "swr", "run", "quickstart", *options]
+    driver = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 180
+    while epochs_in(path) < 3:
+        assert driver.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(driver.pid, number)
+    _, said = driver.communicate(timeout=120)
+    assert driver.returncode == 128 + number, said
+    assert "stopped: 0 of 1 run done" in said
+    assert "ended by" not in said
+    assert list(path.with_name("s.sqlite.runs").glob("*/checkpoint.pt")), said
+
+
 ALL_KILLED = """
 import os, signal, sys
 import job_tasks

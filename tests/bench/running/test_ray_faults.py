@@ -47,7 +47,7 @@ def wait_until(condition, driver=None):
 
 def continued(log):
     """How many losses the driver has seen: it may take a while to learn of one, while the other nodes work on."""
-    return log.read_text().count("it continues from its last checkpoint")
+    return sum(log.read_text().count(text) for text in ("it continues from its last checkpoint", "it starts again"))
 
 
 def workers_of(node):

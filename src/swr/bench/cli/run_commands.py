@@ -162,7 +162,7 @@ def _close(outcome: Outcome, console: Console, total: int, seconds: float, again
 
     failed, done = len(outcome.failed), len(outcome.done)
     if outcome.signal is not None:
-        say(f"stopped: {done} of {plural(total, 'run')} done, the others are kept. To continue: {again}")
+        say(f"stopped: {done} of {plural(total, 'run')} done, progress on the rest is saved. To continue: {again}")
         return 128 + outcome.signal
     if failed:
         say(f"{failed} of {plural(total, 'run')} failed: `swr status --errors` shows why. To try them again: {again}")

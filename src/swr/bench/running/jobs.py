@@ -28,6 +28,7 @@ from swr.bench.running.engines.events import (
     Stopped,
 )
 from swr.bench.running.engines.local import LocalEngine
+from swr.bench.running.engines.worker import STOPPING
 from swr.bench.running.first_stages import FirstStages
 from swr.bench.running.progress import View
 from swr.bench.store import Store, provenance_of
@@ -249,7 +250,9 @@ class _Session:
         self.store.release(run)
         self.started.discard(run)
         self.waiting.appendleft(self.active.pop(run))
-        self.view.note(f"{config.label}: {reason}; it continues from its last checkpoint")
+        saved = (self.store.folder / run / "checkpoint.pt").exists()
+        then = "it continues from its last checkpoint" if saved else "it starts again (no checkpoint yet)"
+        self.view.note(f"{config.label}: {reason}; {then}")
         self.view.stopped(config)
 
     def _fail(self, config: RunConfig, reason: str) -> None:
@@ -286,8 +289,7 @@ def _signals() -> Iterator[list[int]]:
     def note(number: int, frame: FrameType | None) -> None:
         received.append(number)
 
-    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    heard = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, note) for number in heard}
     try:
         yield received

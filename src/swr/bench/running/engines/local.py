@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
@@ -102,7 +103,7 @@ class LocalEngine:
         pipe, theirs = self._context.Pipe()
         lifeline_end, lifeline = self._context.Pipe(duplex=False)
         process = self._context.Process(target=worker.main, args=(theirs, lifeline_end, self._task), daemon=True)
-        with _interrupts_held():
+        with _signals_held():
             process.start()
         theirs.close()
         lifeline_end.close()
@@ -167,13 +168,18 @@ def _reason(code: int | None) -> str:
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """A process that is started inside never receives Ctrl-C, not even while it starts; this one receives it afterwards."""
+def _signals_held() -> Iterator[None]:
+    """A process that is started inside never receives Ctrl-C, SIGTERM or SIGHUP, not even while it starts.
+
+    This process receives them afterwards. Starting the resource tracker may reset the mask, so it is started first.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, worker.STOPPING)
     try:
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, worker.STOPPING)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

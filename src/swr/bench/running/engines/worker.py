@@ -21,6 +21,9 @@ from swr.bench.running.engines.events import Busy, Claimed, Done, Event, Failed,
 from swr.bench.training import Epoch, run
 from swr.bench.training.process import keep_memory
 
+STOPPING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""signals that ask the whole invocation to stop"""
+
 
 def main(pipe: "Connection[Any, Any]", lifeline: "Connection[Any, Any]", task: Task) -> None:
     """Work until the pipe closes.
@@ -30,7 +33,8 @@ def main(pipe: "Connection[Any, Any]", lifeline: "Connection[Any, Any]", task: T
         lifeline: A message asks to stop at the end of the epoch; when it closes, the parent is dead.
         task: What to do with a job.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of the terminal; the parent decides
+    for number in STOPPING:  # they reach every process of the terminal or the batch job; the parent decides
+        signal.signal(number, signal.SIG_IGN)
     stop = threading.Event()
     threading.Thread(target=_watch, args=(lifeline, stop), daemon=True).start()
     torch.set_num_threads(1)
